@@ -1,7 +1,8 @@
-//! This machine's addresses: which it has, whether they have changed, and whether one is its own. The system is asked by
-//! netlink(7) and rtnetlink(7). What happens to a socket that is bound to an address answers another question: without a
+//! This machine's addresses: which it has, whether they have changed, whether one is its own, and who may bind to it. The system
+//! is asked by netlink(7) and rtnetlink(7). What happens to a socket that is bound to an address answers another question: without a
 //! descriptor none is, and settings allow it for others' addresses.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::OwnedFd;
 
@@ -12,9 +13,10 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketType};
+use rustix::thread::{CapabilitySet, capabilities};
 
-use crate::shm::descriptor::{KeptFd, above_streams};
+use crate::shm::descriptor::{self, KeptFd};
 use crate::shm::system::SystemError;
 
 const DONTWAIT: RecvFlags = RecvFlags::DONTWAIT;
@@ -74,26 +76,54 @@ impl Watch {
     }
 }
 
-/// A socket that neither blocks nor is inherited by another program.
+/// A socket of the first netlink protocol, which is rtnetlink.
 fn socket() -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Its first protocol, by default, is rtnetlink.
-    above_streams(|| net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None))
+    descriptor::socket(AddressFamily::NETLINK, SocketType::RAW)
 }
 
-/// Whether an address is of this machine, or stands for all of those.
+/// Whether this thread may bind to an address.
 ///
 /// # Errors
-/// The system's, which does not tell: there is no descriptor, or the process may not use netlink sockets.
-pub fn is_local(addr: SocketAddr) -> Result<bool, Errno> {
-    Ok(addr.ip().to_canonical().is_unspecified() || source_to(addr)?.is_some())
+/// EADDRNOTAVAIL: it is neither of this machine nor stands for all of its addresses. EACCES: the port is a privileged one. The
+/// system's, which does not tell: there is no descriptor, or the process may not use netlink sockets.
+pub fn check(addr: SocketAddr) -> Result<(), Errno> {
+    if !addr.ip().to_canonical().is_unspecified() && source_to(addr)?.is_none() {
+        return Err(Errno::ADDRNOTAVAIL);
+    }
+    check_privilege(addr.port())
+}
+
+/// Whether this thread may take a port, or any where it is 0: as Linux has it, by a capability in the first user namespace.
+fn check_privilege(port: u16) -> Result<(), Errno> {
+    const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
+    let first = text_of("/proc/sys/net/ipv4/ip_unprivileged_port_start", "1024")?;
+    if port == 0 || first.trim().parse().is_ok_and(|first: u16| port >= first) {
+        return Ok(());
+    }
+    let users = text_of("/proc/self/uid_map", &ALL_USERS.join(" "))?;
+    let is_first = users.split_ascii_whitespace().eq(ALL_USERS);
+    let has_it = capabilities(None)?.effective.contains(CapabilitySet::NET_BIND_SERVICE);
+    if is_first && has_it { Ok(()) } else { Err(Errno::ACCESS) }
+}
+
+/// Whether an address stands for its family alone where no option says so, as Linux has it: IPv4's do.
+pub fn is_of_its_family(addr: SocketAddr) -> Result<bool, Errno> {
+    Ok(addr.is_ipv4() || text_of("/proc/sys/net/ipv6/bindv6only", "0")?.trim() != "0")
+}
+
+/// The text of a file, or what it is where the system has none.
+fn text_of(path: &str, default: &str) -> Result<String, Errno> {
+    match std::fs::read_to_string(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(default.to_owned()),
+        text => text.map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO)),
+    }
 }
 
 /// The address from which this machine reaches one of its own, without a port; `None` for others', those of many machines, and
 /// link-local ones without an interface. One that stands for all is the loopback's.
 ///
 /// # Errors
-/// As for [`is_local`].
+/// As for [`check`].
 pub fn source_to(to: SocketAddr) -> Result<Option<SocketAddr>, Errno> {
     let ip = match to.ip().to_canonical() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),

@@ -32,8 +32,8 @@
 //! | `policy` | decisions as data: injected faults, where behaviour is by the contract or like Soft-RoCE, and where it is strict | `Policy`: faults, and counts of those injected |
 //! | `completion` | completion queues from the producers' side, event channels, asynchronous events | `Completions`: completion queues, channels, moderated queues |
 //! | `memory` | from keys to bytes, rights, windows; copying within and between processes | `Memory`: region entries, access paths, the copier |
-//! | `connections` | connecting by addresses: ports, the sockets of connections, queues of events; nothing of it is in the fabric | `Connections`: channels, identifiers |
-//! | `addresses` | this machine's addresses: which there are, and whether one is its own | |
+//! | `connections` | connecting by addresses: the fabric's ports, what carries requests, queues of events | `Connections`: channels, identifiers |
+//! | `addresses` | this machine's addresses: which there are, whether one is its own, and who may bind to it | |
 //! | `shm` | the fabric's file, attaching, allocation, tables, locks, liveness; knows no verbs | `Shm`: the attachment |
 //! | `protocol` | the words that processes share, each with its states; loom models run the same code | |
 //! | `sync`, `error` | all atomics, memory orderings and fences; errors that several layers return | |

@@ -91,6 +91,21 @@
 //!
 //! A child made by `vfork` or a bare `clone` has to start another program at once.
 //!
+//! ## PID namespaces
+//! Processes in different PID namespaces, such as containers of a pod that share `/dev/shm`, use a fabric as others do. To
+//! some of the others such a process has no pid, or another one than to itself:
+//!
+//! | what | how it knows a process |
+//! |---|---|
+//! | tables, locks, keys, names of files | by its place in the fabric |
+//! | whether it is alive | by a lock of the fabric's file. When the first process of a namespace ends, the kernel kills the others there: each is a [death](#death) |
+//! | memory that a program registered | by its pid where it has one, as seen from a namespace around its own. Else its service thread copies |
+//! | [permission to trace](#trust) | not at all: any process of the user has it |
+//! | the peer of a [connection](crate::cm) | by its user. Both are in one network namespace |
+//! | [`Observer`](crate::observe::Observer), `cqtop` | by its pid in the observer's namespace; `None` and `-` where it has none. `cqtop` then does not know whether it runs, neither does it where `/proc` is that of another namespace |
+//! | [events for `tracing`](#events-for-tracing) | by its pid in its own namespace |
+//! | its own descriptors | by `/proc/thread-self`, which is there where `/proc` is that of its own namespace, or of one around that |
+//!
 //! ## Descriptors
 //! A program that closes descriptors which are not its own, as daemons do, stays attached: a guard page in memory
 //! shows that it is alive, and the device opens the fabric's file again by name. So that file must not be renamed or

@@ -123,7 +123,7 @@ impl Observer {
         let taken_at_ns = moderation::now();
         let empty = Snapshot::empty(fabric, limits, table_bytes, taken_at_ns, is_current);
         // The header was checked when it was opened, so the tables fit.
-        let Some((view, (memory, completion, engine))) = self.reader.look(place) else {
+        let Some((view, (memory, completion, engine, _))) = self.reader.look(place) else {
             return empty;
         };
         let (processes, arena) = view.processes();

@@ -28,6 +28,12 @@
 //! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
 //! | alarm of a delayed event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the service thread | the alarm |
 //! | word of an index of the GID table | [`release`], who reads the addresses | [`acquire`], who looks for a GID | the GID, and its network interface |
+//! | number of a listener's socket | [`release`], the listener | [`acquire`], who frees the port | nothing: that an owner which is read after it is of the same time or later |
+//! | owner of a port | [`release`], who binds | [`acquire`], who looks for a port | the rest of the entry |
+//! | backlog of a listener | [`release`], the listener | [`acquire`], who requests a connection | the number of its socket |
+//! | counts of requests that a listener has received, and that wait there | [`release`], the listener | [`acquire`], who requests a connection | that there is space for another |
+//! | count of requests that were sent to a listener | [`fetch_update`], [`leave`], who requests a connection | [`acquire`], the listener | nothing: one that is counted too often, or not, is as if it had been received |
+//! | whether a listener is behind | [`cas`], who requests a connection | [`cas`], its service thread | that a request is there |
 //! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
 //! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
 //! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |
@@ -249,7 +255,7 @@ pub fn next_number(word: &AtomicU32) -> u32 {
     word.fetch_add(1, Relaxed)
 }
 
-/// Increments a word on which a thread waits: a thread that [`acquire`]s it sees everything done so far.
+/// Increments a word: who [`acquire`]s it sees everything done so far.
 #[inline]
 pub fn count(word: &AtomicU32) {
     word.fetch_add(1, Release);

@@ -7,24 +7,43 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use common::{CAPS, Context, NOWHERE, exchange, open, to_itself};
+use cq_core::cm::ConnParam;
 use cq_core::cq::CompletionQueue;
+use cq_core::setup::QpType;
 use cq_core::transport::Post;
 use cq_core::wait_set::{Ready, WaitSet};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 use transport_rxe_loop::QpInit;
+use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
 
 /// The system's, counting what the calling thread allocates.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    /// Those while the thread blocks all signals, as it does while it holds forks off.
+    static WITHOUT_SIGNALS: Cell<usize> = const { Cell::new(0) };
+    static LOOKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread blocks a signal that nobody else blocks.
+fn is_without_signals() -> bool {
+    // SAFETY: it writes the set, and reads none.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);
+        libc::sigismember(&raw const set, libc::SIGUSR2) == 1
+    }
 }
 
 // SAFETY: everything is handed on to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        if LOOKS.get() && is_without_signals() {
+            WITHOUT_SIGNALS.set(WITHOUT_SIGNALS.get() + 1);
+        }
         // SAFETY: the caller's word is handed on.
         unsafe { System.alloc(layout) }
     }
@@ -46,6 +65,25 @@ fn p05_posting_and_polling_allocate_nothing() {
         work();
         assert_eq!(ALLOCATIONS.get(), before);
     });
+}
+
+/// An allocator's lock may be held by a thread that is about to fork, which waits for this one.
+#[test]
+fn a_request_for_a_connection_allocates_nothing_while_forks_are_held_off() {
+    let context = open();
+    let passive = EventChannel::new(&context).unwrap();
+    let listener = CmId::new(&passive, PortSpace::TCP, QpType::Rc).unwrap();
+    listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    listener.listen(1).unwrap();
+    let channel = EventChannel::new(&context).unwrap();
+    let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+    id.resolve_addr(None, listener.local_addr().unwrap()).unwrap();
+    id.resolve_route().unwrap();
+    LOOKS.set(true);
+    let connected = id.connect(&ConnParam::new(1, b""));
+    LOOKS.set(false);
+    connected.unwrap();
+    assert_eq!(WITHOUT_SIGNALS.get(), 0);
 }
 
 #[test]

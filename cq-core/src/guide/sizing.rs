@@ -187,7 +187,7 @@
 //! | [`max_qp_wr`](crate::setup::DeviceAttr::max_qp_wr), [`max_srq_wr`](crate::setup::DeviceAttr::max_srq_wr) | 16,384 |
 //! | [`max_sge`](crate::setup::DeviceAttr::max_sge), inline bytes | 16, 256 |
 //! | queue pairs, completion queues | 2,048, and 1,024 |
-//! | bytes for all tables and queues of the fabric | 52 MiB; a queue pair of usual capacities with a completion queue for it takes 47 KiB |
+//! | bytes for all tables and queues of the fabric | 53 MiB; a queue pair of usual capacities with a completion queue for it takes 47 KiB |
 //!
 //! `RXE_LOOP_LIMITS="queue_pairs=4096,completion_queues=64,bytes=256M"`, or `OpenOptions::limits` with `Limits`, changes
 //! the last two lines for a new fabric: 4,096 queue pairs that share 64 completion queues. `cqtop` shows how full a live

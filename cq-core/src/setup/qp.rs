@@ -3,12 +3,13 @@
 use core::fmt;
 
 /// `enum ibv_qp_type`: the transport service of a queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u32)]
 pub enum QpType {
     /// Reliable connection: all operations.
+    #[default]
     Rc = 2,
     /// Unreliable connection: no READ, atomics or FLUSH. Lost messages are not retransmitted.
     Uc = 3,

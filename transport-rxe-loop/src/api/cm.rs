@@ -47,9 +47,12 @@
 //!
 //! # Addresses and ports
 //! Any IPv4 or IPv6 address of this machine leads to the device of the same fabric; for any other the event is ADDR_ERROR.
-//! Ports belong to a fabric: two fabrics have the same ports, and they are not those of TCP. A port is free when its holder
-//! is dropped or dies; a forked child keeps its parent's until it executes another program or ends. Processes connect that
-//! are in the same network namespace. An unspecified address stands for all addresses of its family, and :: for those of both,
+//! Whether an address is this machine's is asked of the system (rtnetlink): broadcast and multicast addresses are not, and
+//! `net.ipv4.ip_nonlocal_bind` does not matter. The question needs a descriptor for a moment.
+//!
+//! Ports belong to a fabric, and in it to a network namespace: two fabrics have the same ports, and they are not those of TCP.
+//! A port is free when its holder is dropped or dies. A fabric has eight for each of its queue pairs; where they are used up,
+//! binding fails with ENOMEM. Processes connect that are in the same network namespace, in whatever PID namespaces. An unspecified address stands for all addresses of its family, and :: for those of both,
 //! unless an [option](IdOption) says otherwise; while it has a port, no other address of either family can, but for two of different
 //! families that stand for their own family alone. Ports below
 //! `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
@@ -62,16 +65,19 @@
 //! A request waits 20 s for the answer, an answer 20 s for the peer to be ready, and a disconnection 4 s for the peer; then
 //! the event is UNREACHABLE, or DISCONNECTED with the status -ETIMEDOUT. A process that is stopped does not answer. An ended
 //! connection leaves the time-wait state after one second. A request to a port at which nobody listens is sent again for
-//! 255 ms before it is rejected: over a network it takes a while, too, and some programs connect to who is about to listen.
+//! 255 ms before it is rejected: over a network it takes a while, too, and some programs connect to who is about to listen. One
+//! that finds the backlog full is rejected at once.
 //!
 //! A process works on its connections while it takes events: the side that requests gets its answer and tells the peer that
 //! it has it when it takes the event.
 //!
 //! # Processes
-//! A connection has one socket in each process; a port that the program has bound to has another, a listener two, and a channel
-//! has three descriptors. Sockets lead to processes of the same user only. A forked child can use none of it (ENODEV). A port stays taken while a child lives that was forked by its
-//! holder and has not executed another program; connections end with their own process all the same, unless that was killed:
-//! then they end with the child.
+//! A connection has one descriptor in each process, a listener one, a channel three, and a port none. A listener is a socket
+//! beside the fabric, with a random name and mode 0600: so only processes of its user send requests. Both ends of a connection
+//! are of one user, whatever their pids.
+//!
+//! A forked child can use none of it (ENODEV), and keeps no port. Connections end with their own process, unless that was
+//! killed and a child lives that has not executed another program: then they end with the child.
 
 mod attributes;
 mod id;

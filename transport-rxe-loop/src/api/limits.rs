@@ -10,12 +10,12 @@ use crate::shm::shape::{KINDS, Shape};
 
 /// Bytes of a fabric by default: for 1,024 queue pairs of usual capacities, each with a completion queue of its own for all
 /// requests of its queues. It fits the 64 MiB of shared memory that containers have.
-const USUAL_BYTES: u64 = 52 << 20;
+const USUAL_BYTES: u64 = 53 << 20;
 
 /// The limits of a fabric. The process that creates it chooses them; they hold for all that open it later.
 ///
 /// Table sizes are rounded up to powers of two. The defaults are 2,048 queue pairs, 1,024 completion queues, 4,096 regions
-/// and windows, 256 shared receive queues, 512 channels, 64 processes and 52 MiB.
+/// and windows, 256 shared receive queues, 512 channels, 64 processes and 53 MiB.
 ///
 /// # Memory
 /// The [`bytes`](Self::bytes) hold the tables, rings and queues of all processes. They are reserved when the fabric is
@@ -40,7 +40,7 @@ const USUAL_BYTES: u64 = 52 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Limits {
-    /// Queue pairs.
+    /// Queue pairs. There are eight ports for each, for identifiers that connect by [addresses](crate::cm#addresses-and-ports).
     pub queue_pairs: u32,
     /// Completion queues.
     pub completion_queues: u32,
@@ -52,7 +52,7 @@ pub struct Limits {
     pub channels: u32,
     /// Processes that are attached at the same time, at most 254.
     pub processes: u32,
-    /// Bytes of the fabric's file, which holds everything except registered memory. The default of 52 MiB holds 1,024
+    /// Bytes of the fabric's file, which holds everything except registered memory. The default of 53 MiB holds 1,024
     /// queue pairs of [usual](crate::QpInit::new) capacities, each with a completion queue for the 256 completions of
     /// its requests: 47 KiB for both. A program that needs fewer, or creates many fabrics, may request less.
     pub bytes: u64,

@@ -300,7 +300,7 @@ impl OpenOptions {
         let mut options = self.fabric(&name);
         // All tests' fabrics exist until the test process ends.
         let limits = options.limits.unwrap_or_default();
-        options.limits = Some(Limits { bytes: limits.bytes.min(5 << 20), ..limits });
+        options.limits = Some(Limits { bytes: limits.bytes.min(6 << 20), ..limits });
         let context = options.open(device::NAME).unwrap();
         let device = context.device();
         (context, device)

@@ -1,9 +1,8 @@
-//! Event channels: queues of events behind a descriptor that is readable exactly while there is one. A listener's may also be
-//! readable after a request that is not for it. Each event wakes those who wait for the descriptor, by a message that
-//! arrives at one of its sockets.
+//! Event channels: queues of events behind a descriptor that is readable exactly while there is one. Each event wakes those
+//! who wait for the descriptor, by a message that arrives at one of those that it watches.
 //!
-//! The descriptor is an epoll instance that watches the sockets whose next message is an event, the bells of listeners, a
-//! timer for what did not come in time, and a socket that has a message while events are queued here.
+//! The descriptor is an epoll instance that watches the ends whose next message is an event, listeners, a timer for what did
+//! not come in time, and a socket that has a message while events are queued here.
 //!
 //! A program may close these descriptors, and open others that get their numbers. Sockets are [known](KeptFd) by their inode.
 //! An epoll instance and a timer have none of their own: the instance is this one if it watches that socket, and the timer is
@@ -12,19 +11,17 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{Errno, read, retry_on_intr, write};
-use rustix::net::{self, SocketAddrUnix, SocketType};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
-use rustix::time::{timerfd_create, timerfd_settime};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
+use rustix::time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 
-use super::port;
 use super::{IdKey, Queued};
-use crate::shm::descriptor::{KeptFd, above_streams, leave_open};
+use crate::shm::descriptor::{KeptFd, above_streams, leave_open, socket};
 use crate::shm::system::SystemError;
 
 /// An event channel of this process.
@@ -54,7 +51,7 @@ impl Channel {
         let epoll = epoll.map_err(failed("epoll_create"))?;
         let has_events = own_peer()?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = above_streams(|| timerfd_create(TimerfdClockId::Monotonic, flags))
+        let timer = above_streams(|| time::timerfd_create(TimerfdClockId::Monotonic, flags))
             .map_err(failed("timerfd_create"))?;
         for (fd, number) in [(timer.as_fd(), TIMER), (has_events.unchecked(), QUEUE)] {
             epoll::add(&epoll, fd, EventData::new_u64(number), EventFlags::IN)
@@ -74,8 +71,7 @@ impl Channel {
     }
 
     fn timer(&self) -> Result<BorrowedFd<'_>, Errno> {
-        self.epoll()?;
-        self.watches(self.timer.as_fd(), TIMER)?;
+        self.epoll().and_then(|_| self.watches(self.timer.as_fd(), TIMER))?;
         Ok(self.timer.as_fd())
     }
 
@@ -86,7 +82,7 @@ impl Channel {
         Ok(self.epoll.as_fd())
     }
 
-    /// Watches a socket of an identifier.
+    /// Watches a descriptor of an identifier.
     pub fn watch(&self, fd: &KeptFd, id: IdKey) -> Result<(), Errno> {
         epoll::add(self.epoll()?, fd.get()?, EventData::new_u64(id.0), EventFlags::IN)
     }
@@ -125,8 +121,9 @@ impl Channel {
     }
 
     /// How many requests for connections to a listener are queued.
-    pub fn waiting(&self, listener: IdKey) -> usize {
-        self.queue.iter().filter(|queued| queued.id == listener && queued.request.is_some()).count()
+    pub fn waiting(&self, listener: IdKey) -> u32 {
+        let is_one = |queued: &&Queued| queued.id == listener && queued.request.is_some();
+        self.queue.iter().filter(is_one).count() as u32
     }
 
     fn clear_if_empty(&self) {
@@ -144,15 +141,12 @@ impl Channel {
             return;
         }
         self.set_to = next;
-        let left = next.map(|at| at.saturating_duration_since(Instant::now()));
-        let it_value = match left.map(Timespec::try_from) {
-            // 0 would disarm it.
-            Some(Ok(left)) if left == Timespec::default() => Timespec { tv_sec: 0, tv_nsec: 1 },
-            Some(Ok(left)) => left,
-            None | Some(Err(_)) => Timespec::default(),
-        };
+        let left = |at: Instant| at.saturating_duration_since(Instant::now());
+        // 0 disarms it.
+        let left = next.map_or(Duration::ZERO, |at| left(at).max(Duration::from_nanos(1)));
+        let it_value = Timespec::try_from(left).unwrap_or_default();
         let value = Itimerspec { it_interval: Timespec::default(), it_value };
-        let set = |timer| timerfd_settime(timer, TimerfdTimerFlags::empty(), &value);
+        let set = |timer| time::timerfd_settime(timer, TimerfdTimerFlags::empty(), &value);
         let _ = self.timer().and_then(set);
     }
 
@@ -162,7 +156,7 @@ impl Channel {
         (at <= Instant::now()).then_some(id)
     }
 
-    /// The identifiers of which a socket or bell is ready.
+    /// The identifiers of which a descriptor is readable.
     pub fn ready(&self) -> Vec<IdKey> {
         const AT_ONCE: usize = 64;
         let mut events = Vec::with_capacity(AT_ONCE);
@@ -188,7 +182,8 @@ impl Drop for Channel {
 
 /// A socket that receives what it sends.
 fn own_peer() -> Result<KeptFd, SystemError> {
-    let socket = port::socket(SocketType::DGRAM).map_err(failed("socket"))?;
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM).and_then(KeptFd::new);
+    let socket = socket.map_err(failed("socket"))?;
     let fd = socket.unchecked();
     // The system names it.
     net::bind(fd, &SocketAddrUnix::new_unnamed()).map_err(failed("bind"))?;

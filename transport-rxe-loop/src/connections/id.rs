@@ -6,16 +6,17 @@ use std::time::Instant;
 use cq_core::setup::QpType;
 use rustix::io::Errno;
 
+use super::carrier::{End, Listener};
 use super::channel::Channel;
-use super::listening::Listening;
-use super::port::{Bound, PortSpace, Sharing, is_of_its_family};
+use super::port::{PortSpace, Sharing};
+use super::registry::Bound;
 use super::{ChannelKey, IdKey};
+use crate::addresses::is_of_its_family;
 use crate::protocol::cm::message::Message;
 use crate::protocol::cm::{Call, Service, State, Step};
-use crate::shm::descriptor::KeptFd;
 
 /// An identifier of this process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Id {
     pub channel: ChannelKey,
     pub space: PortSpace,
@@ -35,10 +36,13 @@ pub struct Id {
     pub retry_count: u8,
     pub state: State,
     /// The connection's.
-    pub socket: Option<KeptFd>,
-    /// Its port; one that was given out, until its request is sent.
+    pub end: Option<Box<dyn End>>,
+    /// Dropped before the port, whose entry it uses.
+    pub listener: Option<Box<dyn Listener>>,
+    /// Its port.
     pub bound: Option<Bound>,
-    pub listening: Option<Listening>,
+    /// How many requests may wait at its listener.
+    pub backlog: u32,
     pub local: Option<SocketAddr>,
     /// The peer's address, or the one that is to be resolved.
     pub remote: Option<SocketAddr>,
@@ -48,29 +52,6 @@ pub struct Id {
 }
 
 impl Id {
-    /// A new one, whose first packet is one of 24 bits.
-    pub const fn new(channel: ChannelKey, space: PortSpace, qp_type: QpType, random: u32) -> Self {
-        Self {
-            channel,
-            space,
-            qp_type,
-            psn: random >> 8,
-            tos: 0,
-            ack_timeout: None,
-            reuse: false,
-            only: None,
-            retry_count: 0,
-            state: State::Idle,
-            socket: None,
-            bound: None,
-            listening: None,
-            local: None,
-            remote: None,
-            peer: None,
-            deadline: None,
-        }
-    }
-
     /// What its queue pair has the connection manager do.
     pub const fn service(&self) -> Service {
         match self.qp_type {
@@ -96,30 +77,29 @@ impl Id {
     /// Shares its port with others, or not.
     ///
     /// # Errors
-    /// EINVAL: the state does not allow it. The system refused.
+    /// EINVAL: the state does not allow it.
     pub fn share(&mut self, call: Call, reuse: bool, only: Option<bool>) -> Result<(), Errno> {
         _ = self.judge(call)?;
         if let Some(bound) = &mut self.bound {
             let only = only.unwrap_or(bound.place.sharing.only);
-            bound.share(Sharing { reuse, only })?;
+            bound.share(Sharing { reuse, only });
         }
         (self.reuse, self.only) = (reuse, only);
         Ok(())
     }
 
-    /// Has the channel watch its socket, where the state has something to receive, and its bell.
+    /// Has the channel watch its end, where the state has something to receive, or where requests arrive.
     pub fn watch(&self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
         let is_received = self.state.is_watched(self.service());
-        let socket = self.socket.iter().filter(|_| is_received);
-        socket.chain(self.bell()).try_for_each(|fd| channel.watch(fd, key))
+        let end = self.end.iter().filter(|_| is_received).map(|end| end.fd());
+        let listener = self.listener.iter().map(|listener| listener.fd());
+        end.chain(listener).try_for_each(|fd| channel.watch(fd, key))
     }
 
     /// Has the channel watch neither.
     pub fn leave(&self, channel: &Channel) {
-        self.socket.iter().chain(self.bell()).for_each(|fd| channel.unwatch(fd));
-    }
-
-    fn bell(&self) -> Option<&KeptFd> {
-        self.listening.as_ref().map(|listening| &listening.bell)
+        let end = self.end.iter().map(|end| end.fd());
+        let listener = self.listener.iter().map(|listener| listener.fd());
+        end.chain(listener).for_each(|fd| channel.unwatch(fd));
     }
 }

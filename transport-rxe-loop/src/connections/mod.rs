@@ -1,46 +1,48 @@
-//! The connection manager of this process: its event channels and identifiers, and the sockets by which identifiers of
-//! processes speak. A process works on its connections when it takes events and when it calls; only [requests that have
-//! found no listener](again) are the service thread's.
+//! The connection manager of this process: its event channels and identifiers. A process works on its connections when it
+//! takes events and when it calls. The service thread sends [requests again](again) that could not be sent, and takes those
+//! for which a listener had no space.
 //!
-//! [`protocol::cm`](crate::protocol::cm) has the states and messages. [`port`] names sockets, [`channel`] queues events.
-//! All of a process' identifiers are behind one lock, which is not held while a thread waits.
-//!
-//! A listener has a socket that accepts, and a bell, a socket of datagrams. Who requests a connection sends the request
-//! first and rings the bell then, by its address. A request that has not rung is not taken: so each ring is one event, and
-//! who stops or dies in between makes no channel readable.
+//! [`protocol::cm`](crate::protocol::cm) has the states and messages, [`channel`] queues events. The [`registry`] has the
+//! fabric's [ports](port). Messages go by a [`carrier`], and states and events know nothing else of it: within a machine it is
+//! [one datagram](datagram). All of a process' identifiers are behind one lock, which is not held while a thread waits.
 
 pub mod again;
+pub mod carrier;
 pub mod channel;
+mod datagram;
 pub mod id;
 mod listening;
 pub mod port;
-pub mod socket;
+pub mod registry;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cq_core::setup::QpType;
 use rustix::io::Errno;
 
-use self::again::Unsent;
+use self::again::Request;
+use self::carrier::{Carrier, Incoming};
 use self::channel::Channel;
 use self::id::Id;
-use self::listening::Listening;
-use self::port::{Place, PortSpace, Purpose, Sharing};
+use self::listening::MAX_BACKLOG;
+use self::port::{Place, PortSpace};
+use self::registry::Ports;
 use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Event, Received, Service, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
+use crate::sync;
 
 /// The number of an identifier of this process. It is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdKey(pub u64);
 
 /// The number of an event channel of this process. It is not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelKey(u64);
 
 /// An event of an identifier.
@@ -62,24 +64,28 @@ pub struct Queued {
 #[derive(Debug)]
 pub struct Connections {
     shm: &'static Shm,
-    all: Mutex<All>,
-    /// Locked for a moment, also under `all`.
-    unsent: Mutex<Unsent>,
+    pub(crate) ports: &'static Ports,
+    carrier: &'static dyn Carrier,
+    pub(crate) all: Mutex<All>,
 }
 
 /// All of it that changes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct All {
     channels: BTreeMap<ChannelKey, Channel>,
     ids: BTreeMap<IdKey, Id>,
+    /// Requests that could not be sent, by when they are sent again.
+    unsent: BTreeMap<(Instant, IdKey), Request>,
+    /// The pause before those are sent again for which there is no space.
+    pause: Duration,
     next: u64,
 }
 
 impl Connections {
     /// For an attached process.
-    pub fn new(shm: &'static Shm) -> Self {
-        let all = All { channels: BTreeMap::new(), ids: BTreeMap::new(), next: channel::FIRST_ID };
-        Self { shm, all: Mutex::new(all), unsent: Mutex::default() }
+    pub fn new(shm: &'static Shm, ports: &'static Ports) -> Self {
+        let all = Mutex::new(All { next: channel::FIRST_ID, ..All::default() });
+        Self { shm, ports, carrier: ports, all }
     }
 
     /// The fabric's state, for one thread at a time.
@@ -87,15 +93,42 @@ impl Connections {
     /// # Errors
     /// ENODEV: this is a forked child.
     pub fn lock(&self) -> Result<MutexGuard<'_, All>, Errno> {
-        match self.shm.is_ours() {
-            true => Ok(self.all.lock().unwrap_or_else(PoisonError::into_inner)),
-            false => Err(Errno::NODEV),
-        }
+        let all = || self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shm.is_ours().then(all).ok_or(Errno::NODEV)
     }
 
-    /// The place of an address in this fabric.
-    pub fn place(&self, space: PortSpace, addr: SocketAddr, sharing: Sharing) -> Place {
-        Place { fabric: self.shm.file_id(), space, addr, sharing }
+    /// Takes a port for an identifier, at an address that it may have.
+    ///
+    /// # Errors
+    /// EINVAL: it has one. Those of [`Ports::bind`].
+    pub fn bind(&self, all: &mut All, key: IdKey, addr: SocketAddr) -> Result<(), Errno> {
+        let id = all.id(key)?;
+        let called = id.judge(Call::Bind)?;
+        let bound = self.ports.bind(Place::new(id.space, addr, id.sharing(addr)?)?)?;
+        (id.local, id.bound) = (Some(bound.place.addr), Some(bound));
+        all.step(key, called, None)
+    }
+
+    /// Accepts requests from a bound identifier on, with so many waiting at most.
+    ///
+    /// # Errors
+    /// EINVAL: it is not bound, listens, or is to connect. EADDRINUSE, EADDRNOTAVAIL: its port is shared. What the system
+    /// refuses.
+    pub fn listen(&self, all: &mut All, key: IdKey, backlog: i32) -> Result<(), Errno> {
+        let (id, channel) = all.of(key)?;
+        let called = id.judge(Call::Listen)?;
+        let bound = id.bound.as_mut().ok_or(Errno::INVAL)?;
+        bound.expose()?;
+        id.reuse = false;
+        let backlog = u32::try_from(backlog).ok().filter(|&backlog| backlog > 0);
+        id.backlog = backlog.unwrap_or(MAX_BACKLOG).min(MAX_BACKLOG);
+        let listener = self.carrier.listen(bound)?;
+        channel.watch(listener.fd(), key)?;
+        sync::release(&bound.entry.backlog, id.backlog);
+        id.listener = Some(listener);
+        // Without the thread, more requests than the system holds wait until this process takes events.
+        let _ = self.shm.thread().start();
+        all.step(key, called, None)
     }
 }
 
@@ -123,26 +156,17 @@ impl All {
 
     /// Destroys a channel, and the identifiers that use it.
     pub fn destroy_channel(&mut self, key: ChannelKey) {
-        let users = self.ids.iter().filter(|(_, id)| id.channel == key);
-        let users: Vec<IdKey> = users.map(|(&id, _)| id).collect();
-        users.into_iter().for_each(|id| self.destroy(id));
+        let users = self.ids.iter().filter(|(_, id)| id.channel == key).map(|(&id, _)| id);
+        users.collect::<Vec<_>>().into_iter().for_each(|id| self.destroy(id));
         self.channels.remove(&key);
     }
 
     /// Creates an identifier.
-    ///
-    /// # Errors
-    /// The system has no random numbers.
-    pub fn create(
-        &mut self,
-        channel: ChannelKey,
-        space: PortSpace,
-        qp_type: QpType,
-    ) -> Result<IdKey, Errno> {
-        let id = Id::new(channel, space, qp_type, port::random()?);
-        let key = IdKey(self.number());
-        self.ids.insert(key, id);
-        Ok(key)
+    pub fn create(&mut self, on: ChannelKey, space: PortSpace, qp: QpType) -> IdKey {
+        // The number of a packet has 24 bits.
+        let (key, psn) = (IdKey(self.number()), port::random() >> 8);
+        self.ids.insert(key, Id { channel: on, space, qp_type: qp, psn, ..Id::default() });
+        key
     }
 
     /// The identifier of a key.
@@ -169,11 +193,8 @@ impl All {
     /// rejected.
     pub fn destroy(&mut self, key: IdKey) {
         self.enter(key, State::Over);
-        let Ok((id, channel)) = self.of(key) else { return };
+        let Ok((_, channel)) = self.of(key) else { return };
         let requests = channel.take_those_of(key);
-        if let (Some(listening), Some(bound)) = (id.listening.take(), &id.bound) {
-            listening.end(bound);
-        }
         self.ids.remove(&key);
         let requests = requests.into_iter().filter_map(|queued| queued.request);
         requests.for_each(|request| self.destroy(request));
@@ -216,8 +237,7 @@ impl All {
             }
         }
         if let Some(Queued { id, request: Some(_), .. }) = taken {
-            // If it fails, the bell stays readable, and it is told when nothing else is left.
-            let _ = self.accept_requests(id);
+            self.count_queued(id);
         }
         Ok(taken)
     }
@@ -226,20 +246,23 @@ impl All {
     fn work(&mut self, key: ChannelKey) -> Result<(), Errno> {
         let mut worked = Ok(());
         for id in self.channel(key)?.ready() {
-            worked = worked.and(self.accept_requests(id)).and(self.receive(id));
+            worked = worked.and(self.accept_requests(id)).and(self.receive(id, false));
         }
         while let Some(id) = self.channel(key)?.overdue() {
-            self.time_out(id)?;
+            self.receive(id, true)?;
         }
         worked
     }
 
-    fn receive(&mut self, key: IdKey) -> Result<(), Errno> {
-        let socket = self.id(key).ok().and_then(|id| id.socket.as_ref());
-        socket.and_then(socket::receive).map_or(Ok(()), |received| self.received(key, received))
+    /// Receives what has arrived for an identifier; if its time is over and nothing has, that.
+    pub fn receive(&mut self, key: IdKey, is_over: bool) -> Result<(), Errno> {
+        let end = self.id(key).ok().and_then(|id| id.end.as_ref());
+        let received = end.and_then(|end| end.receive(is_over));
+        let received = received.or(is_over.then_some((Received::TimedOut, None)));
+        received.map_or(Ok(()), |received| self.received(key, received))
     }
 
-    fn received(&mut self, key: IdKey, (received, message): socket::Incoming) -> Result<(), Errno> {
+    fn received(&mut self, key: IdKey, (received, message): Incoming) -> Result<(), Errno> {
         let id = self.id(key)?;
         let after = id.state.receive(received, id.service());
         if let Some(message) = message.as_ref().filter(|message| message.kind == Kind::Rep) {
@@ -255,14 +278,6 @@ impl All {
         self.push(Queued { id, event, request: None, message, arg: 0 })
     }
 
-    /// The time of an identifier is over. What had arrived by then is received instead.
-    pub fn time_out(&mut self, key: IdKey) -> Result<(), Errno> {
-        let socket = self.id(key)?.socket.as_ref();
-        let last =
-            socket.and_then(|it| socket::receive(it).or_else(|| socket::receive_the_last(it)));
-        self.received(key, last.unwrap_or((Received::TimedOut, None)))
-    }
-
     /// Changes the state of an identifier.
     fn enter(&mut self, key: IdKey, state: State) {
         let Ok((id, channel)) = self.of(key) else { return };
@@ -273,11 +288,11 @@ impl All {
             id.leave(channel);
         }
         if !state.is_open() {
-            id.socket.take().iter().for_each(socket::end);
+            id.end = None;
         }
     }
 
-    /// Has the channel watch the socket of a request's identifier, as it may do already.
+    /// Has the channel watch the end of a request's identifier, as it may do already.
     pub fn begin(&mut self, key: IdKey) -> Result<(), Errno> {
         let (id, channel) = self.of(key)?;
         match id.watch(key, channel) {
@@ -289,7 +304,7 @@ impl All {
     /// Carries out a call that sends a message.
     ///
     /// # Errors
-    /// EINVAL: it has no place in the state, or the peer has gone. The system refuses to watch the socket.
+    /// EINVAL: it has no place in the state, or the peer has gone. The system refuses to watch its end.
     pub fn call(&mut self, key: IdKey, call: Call, mut message: Message) -> Result<(), Errno> {
         let called = self.id(key)?.judge(call)?;
         let Some(kind) = called.sends else { return Ok(()) };
@@ -298,8 +313,8 @@ impl All {
             self.begin(key)?;
         }
         let id = self.id(key)?;
-        let socket = id.socket.as_ref().ok_or(Errno::INVAL)?;
-        match (socket::send(socket, &message), kind) {
+        let end = id.end.as_ref().ok_or(Errno::INVAL)?;
+        match (end.send(&message), kind) {
             (Ok(()), _) | (Err(_), Kind::Rej | Kind::Drep) => {}
             // Nobody waits for more than that.
             (Err(_), Kind::Rep) if id.service() == Service::Datagram => {}
@@ -318,38 +333,6 @@ impl All {
     /// EINVAL: it has no place in the state.
     pub fn resolve(&mut self, key: IdKey, call: Call) -> Result<(), Errno> {
         let called = self.id(key)?.judge(call)?;
-        self.step(key, called, None)
-    }
-
-    /// Takes a port.
-    ///
-    /// # Errors
-    /// EINVAL: it has one. Those of [`Place::bind`].
-    pub fn bind(&mut self, key: IdKey, place: Place, purpose: Purpose) -> Result<(), Errno> {
-        let id = self.id(key)?;
-        let called = id.judge(Call::Bind)?;
-        let bound = place.bind(purpose)?;
-        (id.local, id.bound) = (Some(bound.place.addr), Some(bound));
-        self.step(key, called, None)
-    }
-
-    /// Accepts requests from a bound identifier on, with so many waiting at most.
-    ///
-    /// # Errors
-    /// EINVAL: it is not bound, listens, or is to connect. EADDRINUSE, EADDRNOTAVAIL: its port is shared.
-    pub fn listen(&mut self, key: IdKey, backlog: i32) -> Result<(), Errno> {
-        let (id, channel) = self.of(key)?;
-        let called = id.judge(Call::Listen)?;
-        let bound = id.bound.as_mut().ok_or(Errno::INVAL)?;
-        let listening = Listening::new(bound, backlog)?;
-        channel.watch(&listening.bell, key)?;
-        let begun = bound.expose().and_then(|()| listening.begin(bound));
-        id.reuse = bound.place.sharing.reuse;
-        if begun.is_err() {
-            channel.unwatch(&listening.bell);
-            return begun;
-        }
-        id.listening = Some(listening);
         self.step(key, called, None)
     }
 }

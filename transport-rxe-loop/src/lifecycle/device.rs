@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::completion::{self, Completions, Counts};
 use crate::connections::Connections;
+use crate::connections::registry::{self, Ports};
 use crate::engine::port::link_layer::LinkLayer;
 use crate::engine::recovery::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
 use crate::engine::{self, Engine};
@@ -31,7 +32,8 @@ pub const FORMAT: Format = Format {
     },
 };
 
-type Tables<'m> = (memory::Tables<'m>, completion::Tables<'m>, engine::Tables<'m>);
+type Tables<'m> =
+    (memory::Tables<'m>, completion::Tables<'m>, engine::Tables<'m>, registry::Tables<'m>);
 
 /// Places all tables of the device; `None` if the memory is too small.
 pub fn place<'m>(shape: &Shape, plan: &mut Plan<'m>) -> Option<Tables<'m>> {
@@ -39,7 +41,8 @@ pub fn place<'m>(shape: &Shape, plan: &mut Plan<'m>) -> Option<Tables<'m>> {
     let memory = memory::Tables::place(plan, regions, shape.processes);
     let completion = completion::Tables::place(plan, Counts { cqs, channels, srqs, qps });
     let engine = engine::Tables::place(plan, qps, srqs);
-    Some((memory?, completion?, engine?))
+    let ports = registry::Tables::place(plan, qps, shape.processes);
+    Some((memory?, completion?, engine?, ports?))
 }
 
 /// The device.
@@ -50,7 +53,7 @@ pub struct Device {
     pub engine: &'static Engine,
     pub connections: Connections,
     /// The tables whose entries die with their process, in the order of recovery.
-    tables: [&'static dyn DeathRecovery; 7],
+    tables: [&'static dyn DeathRecovery; 8],
 }
 
 /// Options of this process.
@@ -78,7 +81,7 @@ impl Device {
         // The header was checked, so the tables fit.
         let damaged =
             || AttachError::NotOurs { path: attachment.path().file(), why: NotOurs::Damaged };
-        let (shm, (memory, completion, engine)) =
+        let (shm, (memory, completion, engine, ports)) =
             Shm::new(attachment, place).ok_or_else(damaged)?;
         let shm: &'static Shm = leak(shm);
         let memory: &'static Memory =
@@ -87,16 +90,18 @@ impl Device {
             leak(Completions::new(memory, completion, options.counts_polls));
         let engine: &'static Engine =
             leak(Engine::new(completions, engine, options.policy, options.link_layer)?);
-        let tables: [&'static dyn DeathRecovery; 7] = [
+        let ports: &'static Ports = leak(Ports { shm, tables: ports });
+        let tables: [&'static dyn DeathRecovery; 8] = [
             leak(memory),
             leak(QueuePairs(engine)),
             leak(SharedReceiveQueues(engine)),
             leak(CompletionQueues(engine)),
             leak(completions),
             leak(RemoteRequests(engine)),
+            ports,
             shm,
         ];
-        let connections = Connections::new(shm);
+        let connections = Connections::new(shm, ports);
         Ok(Self { shm, memory, completions, engine, connections, tables })
     }
 

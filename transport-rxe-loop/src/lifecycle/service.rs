@@ -1,18 +1,19 @@
 //! The service thread: runs queue pairs whose requests have waited long enough, or that others rescheduled or handed
 //! over; raises events that were delayed; fails queue pairs whose completion queue overran; copies for processes that
-//! can't access this one's memory; sends requests for a connection again that found no listener; and checks whether the other processes live.
+//! can't access this one's memory; sends requests for a connection again, and takes those that found no space; and checks
+//! whether the other processes live.
 //!
 //! It is started by the first request that has to wait for a finite time, the first busy queue pair that is handed
 //! over, the first completion queue with a channel that is moderated, the first queue pair that is connected to
-//! another process', the first that takes datagrams, or the first request for a connection; a process without any of these does not have it. It runs
-//! until the process ends, and sleeps while there is nothing to do. While other processes have the fabric open, it
+//! another process', the first that takes datagrams, the first listener, or the first request for a connection that has to be
+//! sent again; a process without any of these does not have it. It runs until the process ends, and sleeps while there is nothing to do. While other processes have the fabric open, it
 //! checks them at an [interval](WATCH). It blocks all signals, which are the program's to handle. A forked child has
 //! no service thread: its handles refuse everything.
 //!
 //! Each layer keeps its own work for the thread: [alarms](crate::engine::alarms) and [remote
 //! requests](crate::engine::remote_requests) for queue pairs, [moderated](crate::completion::moderation) completion
-//! queues, [requests](crate::memory::copier) of other processes to copy, and [requests](crate::connections::again) for a
-//! connection.
+//! queues, [requests](crate::memory::copier) of other processes to copy, and [requests](crate::connections::again) for
+//! connections.
 
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ impl Device {
                 send_queue::run(engine, qp);
                 continue;
             }
-            let unsent = self.connections.request_again();
+            let unsent = self.connections.serve();
             let held = held.map(Duration::from_nanos);
             let limit = self.watch(&mut watch).into_iter().chain(held).chain(unsent).min();
             thread::sleep(calls, seen, limit);

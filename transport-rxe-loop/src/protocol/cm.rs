@@ -90,9 +90,10 @@ pub enum Service {
 }
 
 /// The state of an identifier: what it is, and of a connection at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum State {
     /// Created.
+    #[default]
     Idle,
     /// It has a port.
     Bound,
@@ -209,15 +210,13 @@ impl State {
     pub const fn receive(self, received: Received, service: Service) -> Step {
         use Received::{Message, TimedOut};
         use State::*;
-        let is_datagram = matches!(service, Service::Datagram);
+        let is_ud = matches!(service, Service::Datagram);
         let (state, event) = match (self, received) {
-            (ReqSent, Message(Kind::Rep, _)) if is_datagram => (Over, (EventKind::ESTABLISHED, OK)),
+            (ReqSent, Message(Kind::Rep, _)) if is_ud => (Over, (EventKind::ESTABLISHED, OK)),
             (ReqSent, Message(Kind::Rep, _)) => (RepRcvd, (EventKind::CONNECT_RESPONSE, OK)),
             (RepSent, Message(Kind::Rtu, _)) => (Established, (EventKind::ESTABLISHED, OK)),
             (ReqSent | RepSent, TimedOut) => (Over, (EventKind::UNREACHABLE, TIMED_OUT)),
-            (ReqSent | ReqRcvd | RepSent | RepRcvd, _) => {
-                (Over, self.rejected(received, is_datagram))
-            }
+            (ReqSent | ReqRcvd | RepSent | RepRcvd, _) => (Over, self.rejected(received, is_ud)),
             (Established, Message(Kind::Dreq, _)) => (DreqRcvd, (EventKind::DISCONNECTED, OK)),
             (DreqSent, TimedOut) => (TimeWait, (EventKind::DISCONNECTED, TIMED_OUT)),
             (Established | DreqSent, _) => (TimeWait, (EventKind::DISCONNECTED, OK)),
@@ -234,7 +233,7 @@ impl State {
     pub const fn call(self, call: Call, service: Service) -> Result<Step, Errno> {
         use Call::*;
         use State::*;
-        let is_datagram = matches!(service, Service::Datagram);
+        let is_ud = matches!(service, Service::Datagram);
         let (state, sends, event) = match (call, self) {
             (Bind, Idle) => (Bound, None, None),
             (ResolveAddr(OK), Idle | Bound) => (AddrResolved, None, Some(ADDR_RESOLVED)),
@@ -242,21 +241,21 @@ impl State {
             (ResolveRoute, AddrResolved) => (RouteResolved, None, Some(ROUTE_RESOLVED)),
             (Listen, Idle | Bound) => (Listening, None, None),
             (Connect, RouteResolved) => (ReqSent, Some(Kind::Req), None),
-            (Accept, ReqRcvd) if is_datagram => (Over, Some(Kind::Rep), None),
+            (Accept, ReqRcvd) if is_ud => (Over, Some(Kind::Rep), None),
             (Accept, ReqRcvd) => (RepSent, Some(Kind::Rep), None),
             (Reject, ReqRcvd | RepRcvd) => (Over, Some(Kind::Rej), None),
             (Establish, RepRcvd) => (Established, Some(Kind::Rtu), None),
             (Notify, Established) => return Err(Errno::ISCONN),
             (Disconnect, Established) => (DreqSent, Some(Kind::Dreq), None),
             (Disconnect, DreqRcvd) => (TimeWait, Some(Kind::Drep), None),
-            (_, state) if state.allows(call, is_datagram) => (state, None, None),
+            (_, state) if state.allows(call, is_ud) => (state, None, None),
             _ => return Err(Errno::INVAL),
         };
         Ok(Step { state, sends, event })
     }
 
     /// Whether a call has its place that changes no state.
-    const fn allows(self, call: Call, is_datagram: bool) -> bool {
+    const fn allows(self, call: Call, is_ud: bool) -> bool {
         use Call::*;
         use State::*;
         match (call, self) {
@@ -265,7 +264,7 @@ impl State {
             (Attributes(_), Idle) | (ReuseAddr(_), Listening) => false,
             (Attributes(_), ReqRcvd | RepSent | RepRcvd | Established) => true,
             (Attributes(false), Bound | AddrResolved | RouteResolved | ReqSent) => true,
-            (Attributes(_), _) => is_datagram,
+            (Attributes(_), _) => is_ud,
             (ReuseAddr(true), _) | (ReuseAddr(false), Idle) => true,
             (Disconnect, _) | (Notify, RepSent) | (AfOnly, Idle | Bound) => true,
             _ => false,
@@ -273,14 +272,14 @@ impl State {
     }
 
     /// A request or an answer was not taken.
-    const fn rejected(self, received: Received, is_datagram: bool) -> Event {
+    const fn rejected(self, received: Received, is_ud: bool) -> Event {
         let reason = match received {
             Received::Message(Kind::Rej, reason) => reason,
             Received::HungUp if matches!(self, Self::ReqRcvd) => reason::TIMEOUT,
             _ => reason::BY_PEER,
         };
         match reason {
-            _ if !is_datagram => (EventKind::REJECTED, Status(reason)),
+            _ if !is_ud => (EventKind::REJECTED, Status(reason)),
             reason::NO_LISTENER => (EventKind::UNREACHABLE, SIDR_UNSUPPORTED),
             _ => (EventKind::UNREACHABLE, SIDR_REJECTED),
         }
@@ -288,12 +287,9 @@ impl State {
 
     /// Whether a peer's next message, or the end of the socket, is an event.
     pub const fn is_watched(self, service: Service) -> bool {
-        match self {
-            Self::ReqRcvd => matches!(service, Service::Connection),
-            Self::Listening | Self::ReqSent | Self::RepSent | Self::RepRcvd => true,
-            Self::Established | Self::DreqSent => true,
-            _ => false,
-        }
+        use State::*;
+        matches!(self, Listening | ReqSent | RepSent | RepRcvd | Established | DreqSent)
+            || matches!((self, service), (ReqRcvd, Service::Connection))
     }
 
     /// Whether the connection's socket is still needed. If not, it is closed, and the peer notices that.

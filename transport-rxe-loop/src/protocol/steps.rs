@@ -81,9 +81,9 @@ pub enum Step {
     Answered,
     /// A port was taken.
     Bound,
-    /// A socket was connected to a listener; the request was not sent.
-    Connected,
-    /// A message of the connection manager was sent; the state was not changed, and no bell was rung.
+    /// A listener's socket has its path; no request is sent to it yet.
+    Named,
+    /// A message of the connection manager was sent; the state was not changed.
     Sent,
     /// A message of the connection manager was taken; its event was not queued.
     Received,
@@ -91,7 +91,7 @@ pub enum Step {
 
 impl Step {
     /// The steps of connecting by addresses.
-    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Connected, Self::Sent, Self::Received];
+    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Named, Self::Sent, Self::Received];
 
     /// All other steps.
     pub const ALL: [Self; 30] = [

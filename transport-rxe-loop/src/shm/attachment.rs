@@ -85,11 +85,6 @@ impl Attachment {
         &self.path
     }
 
-    /// The identity of its file.
-    pub const fn file_id(&self) -> FileId {
-        self.id
-    }
-
     /// This attachment, as written into shared memory: not 0, see [`claim`].
     pub const fn owner(&self) -> u32 {
         self.owner

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::file_id::{FileId, id_of};
 
@@ -26,6 +27,15 @@ const FIRST: RawFd = 3;
 pub fn above_streams<T>(opening: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     take_streams()?;
     opening()
+}
+
+/// Makes a socket that neither blocks nor is inherited by another program.
+///
+/// # Errors
+/// As for [`above_streams`].
+pub fn socket(family: AddressFamily, kind: SocketType) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    above_streams(|| socket_with(family, kind, flags, None))
 }
 
 /// Takes the free numbers of standard streams, with descriptors that can be neither read nor written: the program

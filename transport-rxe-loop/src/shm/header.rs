@@ -22,7 +22,7 @@ const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= HEADER);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
 /// Incremented whenever the meaning of the bytes or of the locks changes. [`Plan::layout`] identifies the tables.
-pub const VERSION: u64 = 10;
+pub const VERSION: u64 = 11;
 const WORDS: usize = 5 + KINDS;
 
 /// Why a file is not a fabric for this build.

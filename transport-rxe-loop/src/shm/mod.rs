@@ -43,7 +43,6 @@ use std::ptr::NonNull;
 
 use self::arena::{Arena, InArena};
 use self::attachment::Attachment;
-use self::file::FileId;
 use self::liveness::Liveness;
 use self::lock::Guard;
 use self::mapping::{Mapping, Shared};
@@ -155,11 +154,6 @@ impl Shm {
         self.attachment.path()
     }
 
-    /// The identity of the fabric's file, which no other fabric has.
-    pub const fn file_id(&self) -> FileId {
-        self.attachment.file_id()
-    }
-
     /// The memory that can be allocated.
     pub const fn arena(&self) -> &Arena {
         &self.arena
@@ -183,7 +177,6 @@ impl Shm {
     }
 
     /// This attachment, as written into shared memory.
-    #[cfg(test)]
     #[inline]
     pub const fn me(&self) -> AttachmentKey {
         self.me

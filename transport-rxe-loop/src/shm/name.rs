@@ -4,9 +4,11 @@
 //! /dev/shm/rxe-loop.<user>.<name>                            the fabric
 //! /dev/shm/rxe-loop.<user>.<name>.fifo.<index>               a FIFO
 //! /dev/shm/rxe-loop.<user>.<name>.mem.<index>.<generation>   a memory file
+//! /dev/shm/rxe-loop.<user>.<name>.cm.<number>                the socket of a listener
 //! ```
 //!
-//! The user is the effective one, by number. No name of a fabric is also that of another fabric's FIFO or memory.
+//! The user is the effective one, by number. No name of a fabric is also that of another fabric's FIFO, memory or socket. The
+//! longest path of a socket has the 107 bytes that one may have.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ pub const DIRECTORY: &str = "/dev/shm";
 const LONGEST: usize = 64;
 const FIFO: &str = ".fifo.";
 const MEMORY: &str = ".mem.";
+const LISTENER: &str = ".cm.";
 
 /// The name of a fabric. Processes of one user that open the same name share the fabric.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +57,7 @@ pub enum NameError {
         /// The first such character.
         found: char,
     },
-    /// The name could be that of another fabric's FIFO or memory.
+    /// The name could be that of another fabric's FIFO, memory or socket.
     #[error(
         "the fabric's name {name:?} contains {part:?}, which is reserved for a fabric's other files"
     )]
@@ -116,7 +119,7 @@ impl FromStr for FabricName {
         if let Some(found) = name.chars().find(|&c| !plain(c)) {
             return Err(NameError::Character { name: owned(), found });
         }
-        if let Some(part) = [FIFO, MEMORY].into_iter().find(|part| name.contains(part)) {
+        if let Some(part) = [FIFO, MEMORY, LISTENER].into_iter().find(|part| name.contains(part)) {
             return Err(NameError::Reserved { name: owned(), part });
         }
         Ok(Self(owned()))
@@ -199,7 +202,13 @@ impl FabricPath {
         self.directory.join(format!("{}{MEMORY}{index}.{generation}", self.file))
     }
 
-    /// Whether a file in the directory is a FIFO or a memory file of this fabric.
+    /// The socket of a listener.
+    #[must_use]
+    pub fn listener(&self, number: u32) -> PathBuf {
+        self.directory.join(format!("{}{LISTENER}{number}", self.file))
+    }
+
+    /// Whether a file in the directory is a FIFO, a memory file or a socket of this fabric.
     #[must_use]
     pub fn is_beside(&self, file: &str) -> bool {
         let numbers = |rest: &str, count: usize| {
@@ -207,7 +216,9 @@ impl FabricPath {
             rest.split('.').count() == count && rest.split('.').all(number)
         };
         file.strip_prefix(&self.file).is_some_and(|rest| {
-            rest.strip_prefix(FIFO).is_some_and(|rest| numbers(rest, 1))
+            [FIFO, LISTENER]
+                .iter()
+                .any(|&one| rest.strip_prefix(one).is_some_and(|rest| numbers(rest, 1)))
                 || rest.strip_prefix(MEMORY).is_some_and(|rest| numbers(rest, 2))
         })
     }

@@ -42,15 +42,24 @@ pub struct HeldOff {
 pub fn hold_off() -> Result<HeldOff, Errno> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let signals =
-            Blocked::all().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if sync::cas(&FORKING, 0, HELD_OFF).is_ok() {
-            return Ok(HeldOff { _signals: signals });
-        }
-        if Instant::now() > end {
-            return Err(Errno::BUSY);
+        let held_off = try_hold_off();
+        if held_off.as_ref().err() != Some(&Errno::BUSY) || Instant::now() > end {
+            return held_off;
         }
         thread::sleep(PAUSE);
+    }
+}
+
+/// The same, without waiting.
+///
+/// # Errors
+/// BUSY: another thread is about to fork, or holds forks off.
+pub fn try_hold_off() -> Result<HeldOff, Errno> {
+    let signals =
+        Blocked::all().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    match sync::cas(&FORKING, 0, HELD_OFF) {
+        Ok(()) => Ok(HeldOff { _signals: signals }),
+        Err(_) => Err(Errno::BUSY),
     }
 }
 

@@ -2,9 +2,13 @@
 
 mod across;
 mod blocking;
+mod descriptors;
+mod hostile;
+mod name_spaces;
 mod options;
 mod ports;
 mod states;
+mod storms;
 
 use std::net::SocketAddr;
 use std::time::Instant;

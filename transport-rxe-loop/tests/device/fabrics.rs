@@ -112,12 +112,12 @@ fn with(name: &str, variable: &str, value: &str) -> String {
 #[test]
 fn the_environment_asks_for_imitation_and_faults_where_the_program_does_not() {
     for (variable, value, said) in [
-        ("RXE_LOOP_IMITATE", "rxe", "2048 52 false 3 None"),
+        ("RXE_LOOP_IMITATE", "rxe", "2048 53 false 3 None"),
         ("RXE_LOOP_IMITATE", "siw", "siw"),
         ("RXE_LOOP_IMITATE", "", "RXE_LOOP_IMITATE"),
-        ("RXE_LOOP_COUNT", "polls", "2048 52 false 2 None"),
+        ("RXE_LOOP_COUNT", "polls", "2048 53 false 2 None"),
         ("RXE_LOOP_COUNT", "sends", "RXE_LOOP_COUNT is \"sends\": say `polls`, or unset it"),
-        ("RXE_LOOP_FAULTS", "seed=3,fail=#2:FATAL_ERR", "2048 52 false 2 Some(3)"),
+        ("RXE_LOOP_FAULTS", "seed=3,fail=#2:FATAL_ERR", "2048 53 false 2 Some(3)"),
         ("RXE_LOOP_FAULTS", "seed=3,fail=#2", "with which status"),
     ] {
         let says = with("asks", variable, value);
@@ -129,7 +129,7 @@ fn the_environment_asks_for_imitation_and_faults_where_the_program_does_not() {
 fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
     let run = |name: &str, limits: &str| with(name, "RXE_LOOP_LIMITS", limits);
     assert_eq!(run("a", "queue_pairs=4000,bytes=20M"), "4096 20 false 2 None");
-    assert_eq!(run("b", ""), "2048 52 false 2 None");
+    assert_eq!(run("b", ""), "2048 53 false 2 None");
     assert_eq!(
         run("c", "queue_pairs=few"),
         "RXE_LOOP_LIMITS can't be read: `queue_pairs=few` is not a number: give one such as `4096`, or of bytes `64M` or `1G`"
@@ -140,8 +140,8 @@ fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
     let name = format!("environment-{}-first", std::process::id());
     let limits = Limits { queue_pairs: 64, ..Limits::default() };
     let first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-    assert_eq!(run("first", "queue_pairs=2000"), "64 52 true 2 None");
-    assert_eq!(run("first", "queue_pairs=60"), "64 52 false 2 None");
+    assert_eq!(run("first", "queue_pairs=2000"), "64 53 true 2 None");
+    assert_eq!(run("first", "queue_pairs=60"), "64 53 false 2 None");
     assert_eq!(first.other_limits(), None);
     let second = OpenOptions::new().fabric(&name).open("loop0").unwrap();
     assert_eq!(second.other_limits(), None, "it asks for nothing");

@@ -44,9 +44,7 @@
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
 //! and UD; type 2 memory windows; address handles; completion queues, also extended ones, moderated ones, and ones that
 //! ignore overruns; completion channels and asynchronous events, whose descriptors can be polled, also for edges, and be made not to block.
-//! A descriptor is readable exactly while an event can be taken, as the kernel has it; that of an event channel of librdmacm
-//! has [two exceptions](transport_rxe_loop::cm::EventChannel), which are a listener's. They are FIFOs and epoll instances:
-//! events are taken by the calls of the libraries alone, not by `read(2)`.
+//! A descriptor is readable exactly while an event can be taken, as the kernel has it. They are FIFOs and epoll instances: events are taken by the calls of the libraries alone, not by `read(2)`.
 //!
 //! Connecting by librdmacm, in the port spaces TCP, UDP, IB and IPOIB, also by synchronous identifiers and
 //! `rdma_create_ep(3)`: [`transport_rxe_loop::cm`] has the addresses, ports, states and times, and

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,24 +26,11 @@ impl Fabric {
         &self.0
     }
 
-    /// Whether a program listens for connections here: it has a socket that does, which is named after the fabric's file.
+    /// Whether a program listens for connections here: its socket is beside the fabric's file.
     pub fn has_listener(&self) -> io::Result<bool> {
-        const LISTENS: &str = "00010000";
-        let file = format!("{SHARED_MEMORY}/rxe-loop.");
-        let files = self.left_behind()?.into_iter().filter(|path| {
-            let name = path.to_string_lossy();
-            name.starts_with(&file) && name.ends_with(&self.0)
-        });
-        let prefixes: Vec<_> = files
-            .filter_map(|path| fs::metadata(path).ok())
-            .map(|file| format!("@rxe-loop/{:x}.{:x}/", file.dev(), file.ino()))
-            .collect();
-        let table = fs::read_to_string("/proc/net/unix")?;
-        Ok(table.lines().any(|line| {
-            let fields: Vec<_> = line.split_ascii_whitespace().collect();
-            let [_, _, _, flags, .., name] = fields[..] else { return false };
-            flags == LISTENS && prefixes.iter().any(|prefix| name.starts_with(prefix))
-        }))
+        let part = format!("{}.cm.", self.0);
+        let is_listener = |path: &PathBuf| path.to_string_lossy().contains(&part);
+        Ok(self.left_behind()?.iter().any(is_listener))
     }
 
     /// The programs that met here are gone without a trace; an error says what they left, or why nobody can tell.

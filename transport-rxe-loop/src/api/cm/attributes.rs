@@ -27,7 +27,7 @@ pub const fn private_data_size(kind: Kind, service: Service) -> usize {
         (Kind::Rep, Service::Datagram) => 136,
         (Kind::Rej, Service::Connection) => 148,
         (Kind::Rej, Service::Datagram) => 136,
-        (Kind::Rtu | Kind::Dreq | Kind::Drep | Kind::Announced, _) => 0,
+        (Kind::Rtu | Kind::Dreq | Kind::Drep, _) => 0,
     }
 }
 

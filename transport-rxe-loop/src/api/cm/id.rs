@@ -1,6 +1,6 @@
 //! Event channels and identifiers, as librdmacm has them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,11 +11,10 @@ use cq_core::setup::{Errno, QpAttr, QpState, QpType};
 use cq_core::transport::{EventError, Woken};
 
 use super::attributes;
-use crate::addresses::source_to;
+use crate::addresses::{check, source_to};
 use crate::api::device::Context;
-use crate::connections::again::Request;
 use crate::connections::channel::OBJECT;
-use crate::connections::port::{PortSpace, Purpose, Sharing, all_of_its_family};
+use crate::connections::port::PortSpace;
 use crate::connections::{All, ChannelKey, IdKey, Queued};
 use crate::error::CreateError;
 use crate::lifecycle::Device;
@@ -23,9 +22,8 @@ use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{self, Call, State};
 
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
-/// is, and can be watched by poll(2) and epoll(7), also for edges. A listener's may be readable once more without one: for a request to
-/// another address, and where more than ten processes request connections before it takes an event. Several threads may take
-/// events at once.
+/// is, and can be watched by poll(2) and epoll(7), also for edges. A process of the same user can make a listener's readable
+/// without one, by what is no request. Several threads may take events at once.
 #[derive(Debug)]
 pub struct EventChannel {
     device: &'static Device,
@@ -61,6 +59,14 @@ const UNREACHABLE: Status = Status(-Errno::EHOSTUNREACH.0);
 
 fn errno(errno: rustix::io::Errno) -> Errno {
     Errno(errno.raw_os_error())
+}
+
+/// All addresses of the family of this one, without a port.
+const fn all_of_its_family(addr: SocketAddr) -> SocketAddr {
+    match addr {
+        SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+        SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+    }
 }
 
 impl EventChannel {
@@ -146,7 +152,7 @@ impl CmId {
     pub fn new(channel: &EventChannel, space: PortSpace, qp_type: QpType) -> Result<Self, Errno> {
         let device = channel.device;
         let created =
-            device.connections.lock().and_then(|mut all| all.create(channel.key, space, qp_type));
+            device.connections.lock().map(|mut all| all.create(channel.key, space, qp_type));
         Ok(Self { device, key: created.map_err(errno)? })
     }
 
@@ -172,20 +178,13 @@ impl CmId {
     /// EADDRINUSE: the port is taken. EADDRNOTAVAIL: the address is not of this machine, or the port is taken and one of the
     /// two is unspecified. EACCES: the port is privileged, and this thread is not. EINVAL: it is bound. EMFILE, ENFILE: there is
     /// no descriptor to ask the system with, whose addresses it has; EAFNOSUPPORT: the process may not use netlink sockets.
+    /// ENOMEM: the fabric has no more ports. EAGAIN: a process is stopped while it takes one. ENOENT: /proc is not mounted.
     pub fn bind(&self, addr: SocketAddr) -> Result<(), Errno> {
-        self.with(|all, key| self.bind_for(all, key, addr, Purpose::Any))
-    }
-
-    fn bind_for(
-        &self,
-        all: &mut All,
-        key: IdKey,
-        addr: SocketAddr,
-        purpose: Purpose,
-    ) -> Result<(), rustix::io::Errno> {
-        let id = all.id(key)?;
-        let place = self.device.connections.place(id.space, addr, id.sharing(addr)?);
-        all.bind(key, place, purpose)
+        self.with(|all, key| {
+            _ = all.id(key)?.judge(Call::Bind)?;
+            check(addr)?;
+            self.device.connections.bind(all, key, addr)
+        })
     }
 
     /// Finds the device that reaches an address, from another one or from any: `rdma_resolve_addr`. The event is
@@ -204,9 +203,11 @@ impl CmId {
                 return Err(rustix::io::Errno::INVAL);
             }
             let source = source_to(to)?;
+            let is_bound = id.bound.is_some();
+            from.filter(|_| !is_bound).map_or(Ok(()), check)?;
             let local = local.or(source).unwrap_or(all_of_its_family(to));
-            if id.bound.is_none() {
-                self.bind_for(all, key, local, Purpose::Connect)?;
+            if !is_bound {
+                self.device.connections.bind(all, key, local)?;
             }
             let id = all.id(key)?;
             id.remote = Some(to);
@@ -236,14 +237,15 @@ impl CmId {
     /// maximum, 1024. One that is not bound is bound to any port of 0.0.0.0.
     ///
     /// # Errors
-    /// EINVAL: it is neither new nor bound alone. EADDRINUSE, EADDRNOTAVAIL: it shares its port.
+    /// EINVAL: it is neither new nor bound alone. EADDRINUSE, EADDRNOTAVAIL: it shares its port. EMFILE, ENFILE: there is no
+    /// descriptor. EACCES, ENOSPC: the system allows no file more beside the fabric's.
     pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
         self.with(|all, key| {
             if all.id(key)?.state == State::Idle {
                 let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
-                self.bind_for(all, key, any, Purpose::Any)?;
+                self.device.connections.bind(all, key, any)?;
             }
-            all.listen(key, backlog)
+            self.device.connections.listen(all, key, backlog)
         })
     }
 
@@ -252,11 +254,11 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: the route is not resolved, the identifier was connected before, the private data is too long, or the device does
-    /// not allow so many READs and atomics. EAGAIN: the system refuses the device's thread. What else it refuses: where that is
-    /// after the request was sent, the identifier can be destroyed only.
+    /// not allow so many READs and atomics. EAGAIN: the request has to be sent again, and the system refuses the device's thread.
+    /// EMFILE, ENFILE: there is no descriptor, and nothing has changed. EACCES: the listener's socket is another user's. What
+    /// else the system refuses: where that is after the request was sent, the identifier can be destroyed only.
     pub fn connect(&self, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
         let message = self.message(Kind::Req, param)?;
-        let connections = &self.device.connections;
         let request = self.with(|all, key| {
             let id = all.id(key)?;
             _ = id.judge(Call::Connect)?;
@@ -264,10 +266,9 @@ impl CmId {
                 return Err(rustix::io::Errno::INVAL);
             };
             id.retry_count = message.param.retry_count;
-            let place = connections.place(id.space, remote, Sharing::default());
-            Ok(Request::new(place, Message { addresses: [local, remote], ..message }))
+            Ok(Message { addresses: [local, remote], ..message })
         })?;
-        connections.request(self.key, request).map_err(errno)
+        self.device.connections.request(self.key, request).map_err(errno)
     }
 
     /// Lets its events come: of one that came with a request, and was [held back](EventChannel::take_held).

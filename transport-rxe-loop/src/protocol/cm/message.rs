@@ -33,13 +33,6 @@ pub enum Kind {
     Dreq,
     /// Agrees to that.
     Drep,
-    /// The request before it is announced: nobody was told of it otherwise.
-    Announced,
-}
-
-impl Kind {
-    const ALL: [Self; 7] =
-        [Self::Req, Self::Rep, Self::Rtu, Self::Rej, Self::Dreq, Self::Drep, Self::Announced];
 }
 
 /// A message. Each kind uses some of the fields; the others are 0.
@@ -62,11 +55,9 @@ pub struct Message {
 }
 
 /// The first bytes of each message of this version.
-const MAGIC: [u8; 4] = *b"cm 1";
-/// The bytes before the private data.
-const HEAD: usize = 66;
-/// The most that a message has.
-pub const MAX: usize = HEAD + u8::MAX as usize;
+const MAGIC: [u8; 4] = *b"cm 2";
+/// The most bytes of a message: 65, and private data.
+pub const MAX: usize = 65 + u8::MAX as usize;
 
 /// No address.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
@@ -75,15 +66,8 @@ impl Message {
     /// A message with nothing in it.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
-        Self {
-            kind,
-            service: Service::Connection,
-            addresses: [NOWHERE; 2],
-            psn: 0,
-            qkey: 0,
-            reason: 0,
-            param: ConnParam::default(),
-        }
+        let (service, addresses, param) = (Service::Connection, [NOWHERE; 2], ConnParam::default());
+        Self { kind, service, addresses, psn: 0, qkey: 0, reason: 0, param }
     }
 
     /// It, as what an end receives.
@@ -96,37 +80,33 @@ impl Message {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let param = &self.param;
-        let len = param.private_data.len().min(u8::MAX.into());
-        let mut bytes = Vec::with_capacity(HEAD + len);
-        bytes.extend(MAGIC);
-        bytes.extend([self.kind as u8, self.service as u8]);
-        self.addresses.into_iter().for_each(|address| bytes.extend(address_bytes(address)));
-        for number in [param.qp_num, self.psn, self.qkey, self.reason.cast_unsigned()] {
-            bytes.extend(number.to_be_bytes());
-        }
-        bytes.extend([param.srq.into(), param.responder_resources, param.initiator_depth]);
-        bytes.extend([param.flow_control.into(), param.retry_count, param.rnr_retry_count]);
-        bytes.extend([0, len as u8]);
-        bytes.extend(&param.private_data[..len]);
-        bytes
+        let data = &param.private_data[..param.private_data.len().min(u8::MAX.into())];
+        let ips = self.addresses.map(|address| ip_bits(address.ip()).to_be_bytes()).concat();
+        let ports = self.addresses.map(|address| address.port().to_be_bytes()).concat();
+        let numbers = [param.qp_num, self.psn, self.qkey, self.reason.cast_unsigned()];
+        let numbers = numbers.map(u32::to_be_bytes).concat();
+        let depths = [param.srq.into(), param.responder_resources, param.initiator_depth];
+        let flow = [param.flow_control.into(), param.retry_count, param.rnr_retry_count];
+        let first = [self.kind as u8, self.service as u8, data.len() as u8];
+        [&MAGIC, &first[..], &ips, &ports, &numbers, &depths, &flow, data].concat()
     }
 
     /// The message of these bytes; `None` if they are none.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
-        if take(&mut rest)? != MAGIC {
-            return None;
-        }
-        let [kind, service] = take(&mut rest)?;
-        let kind = Kind::ALL.into_iter().find(|&known| known as u8 == kind)?;
+        let (magic, [kind, service, len]) = (take(&mut rest)?, take(&mut rest)?);
+        let kinds = [Kind::Req, Kind::Rep, Kind::Rtu, Kind::Rej, Kind::Dreq, Kind::Drep];
+        let kind = kinds.into_iter().find(|&known| magic == MAGIC && known as u8 == kind)?;
         let &service = [Service::Connection, Service::Datagram].get(usize::from(service))?;
-        let addresses = [address_of(take(&mut rest)?), address_of(take(&mut rest)?)];
+        let mut ip = || take(&mut rest).map(u128::from_be_bytes).map(ip_of);
+        let (from, to) = (ip()?, ip()?);
+        let mut port = || take(&mut rest).map(u16::from_be_bytes);
+        let addresses = [SocketAddr::new(from, port()?), SocketAddr::new(to, port()?)];
         let mut number = || take(&mut rest).map(u32::from_be_bytes);
         let [qp_num, psn, qkey, reason] = [number()?, number()?, number()?, number()?];
         let [srq, responder_resources, initiator_depth] = take(&mut rest)?;
         let [flow_control, retry_count, rnr_retry_count] = take(&mut rest)?;
-        let [_, len] = take(&mut rest)?;
         let param = ConnParam {
             qp_num,
             srq: srq != 0,
@@ -139,28 +119,21 @@ impl Message {
         };
         let reason = reason.cast_signed();
         let message = Self { kind, service, addresses, psn, qkey, reason, param };
-        (rest.len() == len.into()).then_some(message)
+        (message.param.private_data.len() == len.into()).then_some(message)
     }
 }
 
-/// The bytes of an address.
-pub const ADDRESS: usize = 18;
-
-/// An address as bytes, an IPv4 one as the IPv6 one that it is mapped to.
-#[must_use]
-pub fn address_bytes(address: SocketAddr) -> Vec<u8> {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
-    };
-    [&ip.octets()[..], &address.port().to_be_bytes()].concat()
+/// The bits of an address, of an IPv4 one those of the IPv6 one that it is mapped to.
+pub fn ip_bits(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(ip) => ip.to_bits(),
+    }
 }
 
-/// The address of these bytes.
-#[must_use]
-pub fn address_of(bytes: [u8; ADDRESS]) -> SocketAddr {
-    let [ip @ .., high, low] = bytes;
-    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), u16::from_be_bytes([high, low]))
+/// The address of these bits.
+pub fn ip_of(bits: u128) -> IpAddr {
+    Ipv6Addr::from_bits(bits).to_canonical()
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -42,7 +42,7 @@ fn x07_who_waits_at_a_gate_keeps_no_thread_from_another_fabric() {
     let gate = Gate::pass(file.as_fd(), Instant::now()).unwrap().unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| attach(&directory));
-        until("it has come to the gate", || TWO.all().any(|kept| kept.id() == here.file_id()));
+        until("it has come to the gate", || TWO.all().any(|kept| kept.id() == here.id));
         attach(&another).unwrap();
         assert!(!waiting.is_finished(), "it was to wait");
         drop(gate);

@@ -14,7 +14,7 @@ fn x07_names_that_no_file_should_have_are_refused_with_a_reason() {
         assert_eq!(parsed(name), Err(NameError::Character { name: name.into(), found }));
     }
     assert!(matches!(parsed("a/../b"), Err(NameError::Character { found: '/', .. })));
-    for name in ["a.fifo.0", "a.mem.1.2", "a.fifo.", "a.mem.b"] {
+    for name in ["a.fifo.0", "a.mem.1.2", "a.fifo.", "a.mem.b", "a.cm.1"] {
         assert!(matches!(parsed(name), Err(NameError::Reserved { .. })), "{name}");
     }
 }
@@ -38,14 +38,16 @@ fn what_lies_beside_a_fabric_is_told_from_other_fabrics() {
     let path = |name: &str| FabricPath::within(Path::new("/d"), &parsed(name).unwrap());
     let file_name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     let (a, ab) = (path("a"), path("a.b"));
-    for beside in [a.fifo(0), a.fifo(511), a.memory(4095, 7)] {
+    for beside in [a.fifo(0), a.fifo(511), a.memory(4095, 7), a.listener(u32::MAX)] {
         assert!(a.is_beside(&file_name(beside.clone())), "{beside:?}");
         assert!(!ab.is_beside(&file_name(beside)));
     }
     for other in [a.file(), ab.file(), ab.fifo(1), a.fifo(1).with_extension("")] {
         assert!(!a.is_beside(&file_name(other.clone())), "{other:?}");
     }
-    for suffix in [".fifo.x", ".fifo.1.2", ".mem.1", ".mem.1.2.3", ".mem.1.", ".fifo.1 "] {
+    for suffix in
+        [".fifo.x", ".fifo.1.2", ".mem.1", ".mem.1.2.3", ".mem.1.", ".fifo.1 ", ".cm.", ".cm.1.2"]
+    {
         assert!(!a.is_beside(&format!("{}{suffix}", file_name(a.file()))), "{suffix}");
     }
     assert_eq!(a.other(&file_name(ab.file())), Some(ab));

@@ -32,7 +32,8 @@ fn serves() {
     here("disconnected");
 }
 
-fn server(at: &str) -> (Actor, SocketAddr) {
+/// A server that stops at this step.
+pub fn server(at: &str) -> (Actor, SocketAddr) {
     let actor = Actor::start("cm::across::serves", &[(FABRIC, &fabric()), (STOP_AT, at)]);
     let addr = actor.hear().parse().unwrap();
     (actor, addr)

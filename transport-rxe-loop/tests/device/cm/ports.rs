@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, socket};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use transport_rxe_loop::cm::IdOption;
 
@@ -213,16 +212,6 @@ fn each_that_reuses_a_port_connects_from_one_of_its_own() {
 }
 
 #[test]
-fn a_name_of_others_that_is_no_text_is_in_nobodys_way() {
-    let context = open();
-    let name = SocketAddrUnix::new_abstract_name(&[0xff, 0xfe, 0x80]).unwrap();
-    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None).unwrap();
-    rustix::net::bind(&socket, &name).unwrap();
-    Side::listens(&context, "127.0.0.1", 0);
-    Side::listens(&context, "::", 0);
-}
-
-#[test]
 fn privileged_ports_are_for_who_has_the_right_to_them() {
     let context = open();
     let first = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
@@ -260,7 +249,6 @@ fn a_listener_takes_the_requests_to_its_own_address() {
     let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
     let elsewhere = SocketAddr::new("127.0.0.2".parse().unwrap(), addr.port());
     let active = Side::requests(&context, elsewhere);
-    // The listener rejects it when it looks at its requests.
     let _another = Side::requests(&context, addr);
     listener.requested(&context);
     active.expect(EventKind::REJECTED, 8);

@@ -176,9 +176,12 @@ fn outlives_client(context: Context, mut client: Actor) {
 #[test]
 fn who_dies_or_stops_at_any_step_of_connecting_keeps_nobody_waiting() {
     thread::scope(|scope| {
-        for step in Step::CONNECTING {
+        // Whoever stops with a lock keeps others waiting for a while.
+        let with_lock = (Step::Entered, &[Signal::KILL][..]);
+        let steps = Step::CONNECTING.map(|step| (step, &[Signal::KILL, Signal::STOP][..]));
+        for (step, signals) in steps.into_iter().chain([with_lock]) {
             for time in 0..TIMES {
-                for signal in [Signal::KILL, Signal::STOP] {
+                for &signal in signals {
                     let (context, server) = victim(step, time, signal, true);
                     scope.spawn(move || outlives_server(context, server));
                     let (context, client) = victim(step, time, signal, false);
@@ -189,21 +192,94 @@ fn who_dies_or_stops_at_any_step_of_connecting_keeps_nobody_waiting() {
     });
 }
 
+/// Listens, and is killed while a child that it forked lives on with all its descriptors.
 #[test]
-fn a_request_is_no_event_before_its_peer_has_rung() {
-    let (context, mut client) = victim(Step::Sent, 0, Signal::STOP, false);
-    let side = Side::new(context.clone());
+#[ignore = "a process of another test"]
+#[allow(unsafe_code)]
+fn listens_and_leaves_a_child() {
+    let side = Side::new(open());
     let addr = side.listen("127.0.0.1:0".parse().unwrap());
-    client.order(addr);
-    until("it stops", || client.is_stopped());
-    let other = Side::new(context);
-    other.connect(addr);
-    let request = side.next().request.unwrap();
-    assert_eq!(request.peer_addr(), other.id.local_addr());
-    assert!(side.take().is_none());
-    client.signal(Signal::CONT);
-    // It is rejected as this is dropped.
-    side.next().request.unwrap();
-    assert!(side.take().is_none());
-    assert!(client.ended().success());
+    // SAFETY: the child does nothing but wait for its end.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: always sound.
+        unsafe {
+            libc::alarm(60);
+            loop {
+                libc::pause();
+            }
+        }
+    }
+    say(format_args!("{addr} {child}"));
+    order();
+    rustix::process::kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
+}
+
+/// Its port is as if nobody listened, though the child has its socket.
+#[test]
+fn who_requests_a_connection_of_a_dead_listener_with_a_living_child_is_rejected() {
+    let (fixture, fabric) = named("connecting-child", OpenOptions::new());
+    let test = "inside::dying::connecting::listens_and_leaves_a_child";
+    let mut server = Actor::start(test, &[(FABRIC, &fabric)]);
+    let said = server.hear();
+    let (addr, child) = said.split_once(' ').unwrap();
+    server.go();
+    until("it has ended", || server.has_ended());
+    let side = Side::new(fixture.context.clone());
+    side.connect(addr.parse().unwrap());
+    let told = side.next().event.kind;
+    let child = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
+    rustix::process::kill_process(child, Signal::KILL).unwrap();
+    assert_eq!(told, EventKind::REJECTED);
+}
+
+/// Listens, and takes nothing.
+#[test]
+#[ignore = "a process of another test"]
+fn listens_only() {
+    die_with_parent();
+    let side = Side::new(open());
+    say(side.listen("127.0.0.1:0".parse().unwrap()));
+    order();
+}
+
+/// Has the fabric open.
+#[test]
+#[ignore = "a process of another test"]
+fn is_there() {
+    die_with_parent();
+    let _context = open();
+    say("here");
+    order();
+}
+
+#[test]
+fn a_service_thread_with_many_requests_to_send_again_does_its_other_work() {
+    const MANY: usize = 2_000;
+    let (fixture, fabric) = named("connecting-many", OpenOptions::new());
+    let start =
+        |part| Actor::start(&format!("inside::dying::connecting::{part}"), &[(FABRIC, &*fabric)]);
+    let (mut server, mut other) = (start("listens_only"), start("is_there"));
+    let addr = server.hear().parse().unwrap();
+    assert_eq!(other.hear(), "here");
+    server.signal(Signal::STOP);
+    until("it is stopped", || server.is_stopped());
+    let shm = fixture.device.shm;
+    shm.watch().unwrap();
+    let channel = EventChannel::new(&fixture.context).unwrap();
+    let resolved = (0..MANY).map(|_| {
+        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+        id.resolve_addr(None, addr).unwrap();
+        id.resolve_route().unwrap();
+        while channel.take().unwrap().is_some() {}
+        id
+    });
+    let resolved: Vec<_> = resolved.collect();
+    resolved.iter().for_each(|id| id.connect(&PARAM).unwrap());
+    other.kill();
+    until("the dead one is noticed, or the first request is over", || {
+        shm.others().count() == 1 || channel.take().unwrap().is_some()
+    });
+    assert_eq!(shm.others().count(), 1, "it is noticed first");
+    server.kill();
 }

@@ -160,7 +160,7 @@ fn is_refused() -> Result<(), Errno> {
 
 #[test]
 fn the_port_of_what_was_bound_and_cannot_listen_is_told() {
-    assert_eq!(fault::from_step(0, (libc::SYS_listen, None), is_refused), (Ok(()), true));
+    assert_eq!(fault::from_step(0, (libc::SYS_fchmod, None), is_refused), (Ok(()), true));
 }
 
 #[test]
