@@ -71,10 +71,10 @@ pub struct Tables<'m> {
 impl<'m> Tables<'m> {
     /// Places the tables; `None` if the memory is too small.
     pub fn place(plan: &mut Plan<'m>, queue_pairs: u32, processes: u32) -> Option<Self> {
-        const FOR_EACH_QUEUE_PAIR: usize = 8;
         let lock = plan.one();
         let behind = plan.table(processes as usize);
-        let entries = plan.table(queue_pairs as usize * FOR_EACH_QUEUE_PAIR);
+        // Eight for each queue pair.
+        let entries = plan.table(8 * queue_pairs as usize);
         Some(Self { lock: lock?, behind: behind?, entries: entries? })
     }
 }
@@ -111,13 +111,14 @@ impl Ports {
         let ([key, ..], mut entries) = (place.numbers(), self.entries_from(place).peekable());
         let reach = entries.peek().map_or(0, |first| sync::load(&first.reach));
         let is_at = move |it: &&Entry| it.owner().is_some() && sync::load(&it.place[0]) == key;
-        entries.take(reach as usize).filter(is_at).filter(|entry| !self.is_dead(entry))
+        entries.take(reach as usize).filter(is_at).filter(|entry| self.is_alive(entry))
     }
 
-    /// Whether the owner of an entry is dead. Then it is freed.
-    fn is_dead(&self, entry: &Entry) -> bool {
-        let is_dead = |&owner: &AttachmentKey| owner != self.shm.me() && self.shm.is_dead(owner);
-        entry.owner().filter(is_dead).inspect(|&dead| self.free(entry, dead)).is_some()
+    /// Whether an entry has an owner that is alive. That of a dead one is freed, by others, too.
+    fn is_alive(&self, entry: &Entry) -> bool {
+        let Some(owner) = entry.owner() else { return false };
+        let is_dead = owner != self.shm.me() && self.shm.is_dead(owner);
+        is_dead.then(|| self.free(entry, owner)).is_none()
     }
 
     /// Whether others at its port leave a place to the owner of this entry, or to who has none.
@@ -232,6 +233,11 @@ impl Bound {
     pub fn share(&mut self, sharing: Sharing) {
         self.place.sharing = sharing;
         self.entry.set(&self.place);
+    }
+
+    /// Lets requests come, so many at most that wait.
+    pub fn listen(&self, backlog: u32) {
+        sync::release(&self.entry.backlog, backlog);
     }
 
     /// Makes it the one at its port: who listens reuses no address, as on Linux.
