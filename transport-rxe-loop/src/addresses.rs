@@ -27,7 +27,7 @@ pub type Address = (IpAddr, u32);
 /// The addresses of this machine's network interfaces, as they are now.
 ///
 /// # Errors
-/// The system does not tell them.
+/// The system's error.
 pub fn addresses() -> Result<Vec<Address>, SystemError> {
     let errno = |errno: nix::errno::Errno| Errno::from_raw_os_error(errno as i32);
     let all = getifaddrs().map_err(errno).map_err(failed("getifaddrs"))?;
@@ -90,14 +90,14 @@ pub fn check(addr: SocketAddr) -> Result<(), Errno> {
     if !addr.ip().to_canonical().is_unspecified() && source_to(addr)?.is_none() {
         return Err(Errno::ADDRNOTAVAIL);
     }
-    check_privilege(addr.port())
+    if addr.port() == 0 { Ok(()) } else { check_privilege(addr.port()) }
 }
 
-/// Whether this thread may take a port, or any where it is 0: as Linux has it, by a capability in the first user namespace.
+/// Whether this thread may take a port: as Linux has it, by a capability in the first user namespace.
 fn check_privilege(port: u16) -> Result<(), Errno> {
     const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
     let first = text_of("/proc/sys/net/ipv4/ip_unprivileged_port_start", "1024")?;
-    if port == 0 || first.trim().parse().is_ok_and(|first: u16| port >= first) {
+    if first.trim().parse().is_ok_and(|first: u16| port >= first) {
         return Ok(());
     }
     let users = text_of("/proc/self/uid_map", &ALL_USERS.join(" "))?;

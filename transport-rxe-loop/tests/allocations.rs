@@ -29,7 +29,7 @@ thread_local! {
 
 /// Whether this thread blocks a signal that nobody else blocks.
 fn is_without_signals() -> bool {
-    // SAFETY: it writes the set, and reads none.
+    // SAFETY: a set is an array of numbers, of which zeros are one; the first call writes it, and the second reads it.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut set);

@@ -22,7 +22,7 @@ use crate::protocol::cm::{Call, Received, State, reason};
 pub struct Request {
     to: Place,
     message: Message,
-    /// The pause, if it finds no listener, before it is sent again.
+    /// The last pause, if it found no listener, before it was sent again.
     pause: Duration,
 }
 
@@ -31,7 +31,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The last pause of a request that finds no listener: they are 255 ms together.
 const LAST_PAUSE: Duration = Duration::from_millis(128);
 /// The longest pause of those for which there is no space.
-const SHORT_PAUSE: Duration = Duration::from_millis(16);
+const SHORT_PAUSE: Duration = Duration::from_millis(32);
 
 impl Connections {
     /// Requests a connection to the listener at an address.
@@ -52,15 +52,19 @@ impl Connections {
         if let Err(Unsent::NoListener | Unsent::Later) = sent {
             let started = self.shm.thread().start();
             started.map_err(|error| Errno::from_raw_os_error(error.errno.0))?;
-            // Where others wait for space, the thread tries for this one with them.
-            let is_first = matches!(sent, Err(Unsent::NoListener)) || all.unsent.is_empty();
-            is_first.then(|| self.shm.call(self.shm.attachment()));
         }
+        // Where others wait for space, the thread tries for this one with them.
+        let is_next = matches!(sent, Err(Unsent::NoListener))
+            || matches!(sent, Err(Unsent::Later)) && all.unsent.is_empty();
         all.enter(key, called.state);
         // Pauses grow where the thread finds no space.
         all.pause = Duration::ZERO;
         let request = Request { to, message, pause: Duration::ZERO };
-        all.conclude(key, request, sent).inspect_err(|_| all.enter(key, State::Over))
+        all.conclude(key, request, sent).inspect_err(|_| all.enter(key, State::Over))?;
+        // The thread needs it.
+        drop(all);
+        is_next.then(|| self.shm.call(self.shm.attachment()));
+        Ok(())
     }
 
     /// What the service thread does: takes requests for which there was no space, and sends those again whose time has come.
@@ -112,15 +116,14 @@ impl All {
                 return id.watch(key, channel);
             }
             Err(Unsent::Full) => reason::BY_PEER,
-            Err(Unsent::NoListener) if request.pause > LAST_PAUSE => reason::NO_LISTENER,
+            Err(Unsent::NoListener) if request.pause == LAST_PAUSE => reason::NO_LISTENER,
             Err(why) => {
                 // What the system refuses it may grant the next time.
                 let is_alone = why == Unsent::NoListener;
+                let longest = if is_alone { LAST_PAUSE } else { SHORT_PAUSE };
                 let pause = if is_alone { &mut request.pause } else { &mut self.pause };
-                let most = if is_alone { LAST_PAUSE } else { SHORT_PAUSE };
-                let now = (*pause).clamp(FIRST_PAUSE, most);
-                *pause = now * 2;
-                self.unsent.insert((Instant::now() + now, key), request);
+                *pause = (*pause * 2).clamp(FIRST_PAUSE, longest);
+                self.unsent.insert((Instant::now() + *pause, key), request);
                 return Ok(());
             }
         };

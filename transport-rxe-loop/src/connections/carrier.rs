@@ -48,7 +48,7 @@ pub trait Listener: Debug + Send {
 
 /// Carries requests to listeners.
 pub trait Carrier: Debug + Sync {
-    /// Where requests to a port arrive, once its entry says how many may wait.
+    /// Where requests to a port arrive, once it [lets](Bound::listen) them come.
     ///
     /// # Errors
     /// The system refuses.

@@ -120,12 +120,6 @@ impl Channel {
         of_it
     }
 
-    /// How many requests for connections to a listener are queued.
-    pub fn waiting(&self, listener: IdKey) -> u32 {
-        let is_one = |queued: &&Queued| queued.id == listener && queued.request.is_some();
-        self.queue.iter().filter(is_one).count() as u32
-    }
-
     fn clear_if_empty(&self) {
         if self.queue.is_empty() {
             let _ = self.has_events.get().and_then(|fd| read(fd, &mut [0]));

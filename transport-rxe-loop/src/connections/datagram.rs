@@ -1,7 +1,8 @@
 //! The carrier within a machine: a request is one datagram, with an end of a socket pair, to the listener's one socket.
 //!
 //! That socket is a path beside the fabric with a random number that the [registry](super::registry) has, and mode 0600: other
-//! users can't send to it. Whoever takes such a name first is not the user whom the file belongs to.
+//! users can't send to it. Another user can take such a path first: a listener passes it over, and who requests a connection
+//! sees by the owner of the file that this is no listener.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -14,6 +14,7 @@ use super::{ChannelKey, IdKey};
 use crate::addresses::is_of_its_family;
 use crate::protocol::cm::message::Message;
 use crate::protocol::cm::{Call, Service, State, Step};
+use crate::shm::descriptor::KeptFd;
 
 /// An identifier of this process.
 #[derive(Debug, Default)]
@@ -43,6 +44,8 @@ pub struct Id {
     pub bound: Option<Bound>,
     /// How many requests may wait at its listener.
     pub backlog: u32,
+    /// How many are events that wait in its channel.
+    pub queued: u32,
     pub local: Option<SocketAddr>,
     /// The peer's address, or the one that is to be resolved.
     pub remote: Option<SocketAddr>,
@@ -53,11 +56,8 @@ pub struct Id {
 
 impl Id {
     /// What its queue pair has the connection manager do.
-    pub const fn service(&self) -> Service {
-        match self.qp_type {
-            QpType::Rc | QpType::Uc => Service::Connection,
-            QpType::Ud => Service::Datagram,
-        }
+    pub fn service(&self) -> Service {
+        if self.qp_type == QpType::Ud { Service::Datagram } else { Service::Connection }
     }
 
     /// What a call does.
@@ -91,15 +91,22 @@ impl Id {
     /// Has the channel watch its end, where the state has something to receive, or where requests arrive.
     pub fn watch(&self, key: IdKey, channel: &Channel) -> Result<(), Errno> {
         let is_received = self.state.is_watched(self.service());
-        let end = self.end.iter().filter(|_| is_received).map(|end| end.fd());
-        let listener = self.listener.iter().map(|listener| listener.fd());
-        end.chain(listener).try_for_each(|fd| channel.watch(fd, key))
+        self.descriptors(is_received).try_for_each(|fd| channel.watch(fd, key))
     }
 
     /// Has the channel watch neither.
     pub fn leave(&self, channel: &Channel) {
-        let end = self.end.iter().map(|end| end.fd());
-        let listener = self.listener.iter().map(|listener| listener.fd());
-        end.chain(listener).for_each(|fd| channel.unwatch(fd));
+        self.descriptors(true).for_each(|fd| channel.unwatch(fd));
+    }
+
+    fn descriptors(&self, with_end: bool) -> impl Iterator<Item = &KeptFd> {
+        let end = self.end.iter().filter(move |_| with_end).map(|end| end.fd());
+        end.chain(self.listener.iter().map(|listener| listener.fd()))
+    }
+
+    /// One more of its requests is an event that waits, or one less.
+    pub fn count_queued(&mut self, change: i32) {
+        self.queued = self.queued.saturating_add_signed(change);
+        self.listener.iter().for_each(|listener| listener.has_queued(self.queued));
     }
 }

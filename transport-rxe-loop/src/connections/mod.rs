@@ -35,7 +35,6 @@ use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Event, Received, Service, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
-use crate::sync;
 
 /// The number of an identifier of this process. It is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +75,7 @@ pub struct All {
     ids: BTreeMap<IdKey, Id>,
     /// Requests that could not be sent, by when they are sent again.
     unsent: BTreeMap<(Instant, IdKey), Request>,
-    /// The pause before those are sent again for which there is no space.
+    /// The last pause before those were sent again for which there is no space.
     pause: Duration,
     next: u64,
 }
@@ -120,11 +119,11 @@ impl Connections {
         let bound = id.bound.as_mut().ok_or(Errno::INVAL)?;
         bound.expose()?;
         id.reuse = false;
-        let backlog = u32::try_from(backlog).ok().filter(|&backlog| backlog > 0);
-        id.backlog = backlog.unwrap_or(MAX_BACKLOG).min(MAX_BACKLOG);
+        // What is not above 0 stands for the most.
+        id.backlog = backlog.cast_unsigned().wrapping_sub(1).min(MAX_BACKLOG - 1) + 1;
         let listener = self.carrier.listen(bound)?;
         channel.watch(listener.fd(), key)?;
-        sync::release(&bound.entry.backlog, id.backlog);
+        bound.listen(id.backlog);
         id.listener = Some(listener);
         // Without the thread, more requests than the system holds wait until this process takes events.
         let _ = self.shm.thread().start();
@@ -237,7 +236,7 @@ impl All {
             }
         }
         if let Some(Queued { id, request: Some(_), .. }) = taken {
-            self.count_queued(id);
+            self.id(id)?.count_queued(-1);
         }
         Ok(taken)
     }

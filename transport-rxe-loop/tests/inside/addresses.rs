@@ -10,9 +10,9 @@ use cq_core::cm::{ConnParam, EventKind, Status};
 use cq_core::setup::{AddressError, Errno, Gid};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use super::connecting::Side;
 use super::name_space::{may_address, where_addresses_are};
 use super::prelude::*;
-use crate::cm::{CmId, EventChannel, IdEvent, PortSpace};
 use crate::engine::port::link_layer::LinkLayer;
 
 const EMFILE: Errno = Errno(libc::EMFILE);
@@ -60,44 +60,19 @@ fn index(context: &Context, ip: &str) -> Option<u8> {
     Some(index)
 }
 
-struct Side {
-    channel: EventChannel,
-    id: CmId,
-}
-
-impl Side {
-    fn new(context: &Context) -> Self {
-        let channel = EventChannel::new(context).unwrap();
-        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
-        Self { channel, id }
-    }
-
-    #[track_caller]
-    fn expect(&self, kind: EventKind, status: Status) -> IdEvent {
-        let deadline = Some(Instant::now() + Duration::from_secs(10));
-        loop {
-            if let Some(event) = self.channel.take().unwrap() {
-                assert_eq!((event.event.kind, event.event.status), (kind, status));
-                return event;
-            }
-            assert_eq!(self.channel.block(deadline), Ok(Woken::Event), "{kind} in time");
-        }
-    }
-
-    /// What resolving an address leads to.
-    fn resolves(&self, ip: &str) -> bool {
-        self.id.resolve_addr(None, addr(ip)).unwrap();
-        let event = self.channel.take().unwrap().unwrap().event;
-        let is_resolved = event.kind == EventKind::ADDR_RESOLVED;
-        assert_eq!(event.status, if is_resolved { Status(0) } else { UNREACHABLE });
-        is_resolved
-    }
+/// What resolving an address leads to.
+fn resolves(side: &Side, ip: &str) -> bool {
+    side.id.resolve_addr(None, addr(ip)).unwrap();
+    let event = side.channel.take().unwrap().unwrap().event;
+    let is_resolved = event.kind == EventKind::ADDR_RESOLVED;
+    assert_eq!(event.status, if is_resolved { Status(0) } else { UNREACHABLE });
+    is_resolved
 }
 
 /// Whether an address is one of this machine, for each call alike.
 fn is_local(context: &Context, ip: &str) -> bool {
     let bound = Side::new(context).id.bind(addr(ip));
-    let resolved = Side::new(context).resolves(ip);
+    let resolved = resolves(&Side::new(context), ip);
     assert_eq!(bound, if resolved { Ok(()) } else { Err(Errno::EADDRNOTAVAIL) }, "{ip}");
     let from = Side::new(context).id.resolve_addr(Some(addr(ip)), addr(ip));
     assert_eq!(from, bound, "{ip}");
@@ -132,12 +107,12 @@ fn has_some_addresses() {
     for all in ["0.0.0.0", "::"] {
         Side::new(&context).id.bind(addr(all)).unwrap();
         let side = Side::new(&context);
-        assert!(side.resolves(all));
+        assert!(resolves(&side, all));
         let [local, peer] = [side.id.local_addr(), side.id.peer_addr()].map(|it| it.unwrap().ip());
         assert!(local.is_loopback() && peer == local, "{local} {peer}");
     }
     let side = Side::new(&context);
-    assert!(side.resolves("127.0.0.5"));
+    assert!(resolves(&side, "127.0.0.5"));
     assert_eq!(side.id.local_addr().unwrap().ip(), addr("127.0.0.1").ip());
 }
 
@@ -189,7 +164,7 @@ fn lacks_descriptors() {
             }
         }
         for side in [resolved, from] {
-            side.expect(EventKind::ADDR_RESOLVED, Status(0));
+            assert_eq!(side.expect(EventKind::ADDR_RESOLVED).event.status, Status(0));
         }
     }
     // Where nothing has changed, nothing is needed.

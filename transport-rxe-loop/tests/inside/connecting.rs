@@ -1,5 +1,5 @@
-//! Tests of the connection manager where it lacks something: clients that connect and send no request; sockets that a forked
-//! child has, too.
+//! Tests of the connection manager where it lacks something: a listener, time, space for another port; and where a forked
+//! child has a socket, too.
 
 use std::net::SocketAddr;
 
@@ -11,21 +11,22 @@ use crate::cm::{CmId, ConnParam, EventChannel, EventKind, IdEvent, PortSpace};
 use crate::connections::IdKey;
 use crate::connections::port::{Place, Sharing};
 
-const PARAM: ConnParam<&[u8]> = ConnParam::new(1, b"");
+pub const PARAM: ConnParam<&[u8]> = ConnParam::new(1, b"");
 
-struct Side {
-    channel: EventChannel,
-    id: CmId,
+/// An identifier with a channel of its own.
+pub struct Side {
+    pub channel: EventChannel,
+    pub id: CmId,
 }
 
 impl Side {
-    fn new(context: &Context) -> Self {
+    pub fn new(context: &Context) -> Self {
         let channel = EventChannel::new(context).unwrap();
         let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
         Self { channel, id }
     }
 
-    fn listens(context: &Context, backlog: i32) -> (Self, SocketAddr) {
+    pub fn listens(context: &Context, backlog: i32) -> (Self, SocketAddr) {
         let it = Self::new(context);
         it.id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         it.id.listen(backlog).unwrap();
@@ -34,7 +35,7 @@ impl Side {
     }
 
     /// Resolves an address: all but the connection.
-    fn resolves(context: &Context, addr: SocketAddr) -> Self {
+    pub fn resolves(context: &Context, addr: SocketAddr) -> Self {
         let it = Self::new(context);
         it.id.resolve_addr(None, addr).unwrap();
         it.expect(EventKind::ADDR_RESOLVED);
@@ -43,14 +44,14 @@ impl Side {
         it
     }
 
-    fn requests(context: &Context, addr: SocketAddr) -> Self {
+    pub fn requests(context: &Context, addr: SocketAddr) -> Self {
         let it = Self::resolves(context, addr);
         it.id.connect(&PARAM).unwrap();
         it
     }
 
     #[track_caller]
-    fn expect(&self, kind: EventKind) -> IdEvent {
+    pub fn expect(&self, kind: EventKind) -> IdEvent {
         let deadline = Some(Instant::now() + Duration::from_secs(10));
         loop {
             if let Some(event) = self.channel.take().unwrap() {

@@ -6,7 +6,7 @@ mod addresses;
 pub mod attaching;
 pub mod audit;
 pub mod chance;
-mod connecting;
+pub mod connecting;
 pub mod dying;
 pub mod fixture;
 mod hostile;

@@ -180,11 +180,8 @@ impl CmId {
     /// no descriptor to ask the system with, whose addresses it has; EAFNOSUPPORT: the process may not use netlink sockets.
     /// ENOMEM: the fabric has no more ports. EAGAIN: a process is stopped while it takes one. ENOENT: /proc is not mounted.
     pub fn bind(&self, addr: SocketAddr) -> Result<(), Errno> {
-        self.with(|all, key| {
-            _ = all.id(key)?.judge(Call::Bind)?;
-            check(addr)?;
-            self.device.connections.bind(all, key, addr)
-        })
+        check(addr).map_err(errno)?;
+        self.with(|all, key| self.device.connections.bind(all, key, addr))
     }
 
     /// Finds the device that reaches an address, from another one or from any: `rdma_resolve_addr`. The event is
@@ -203,10 +200,9 @@ impl CmId {
                 return Err(rustix::io::Errno::INVAL);
             }
             let source = source_to(to)?;
-            let is_bound = id.bound.is_some();
-            from.filter(|_| !is_bound).map_or(Ok(()), check)?;
             let local = local.or(source).unwrap_or(all_of_its_family(to));
-            if !is_bound {
+            if id.bound.is_none() {
+                from.map_or(Ok(()), check)?;
                 self.device.connections.bind(all, key, local)?;
             }
             let id = all.id(key)?;

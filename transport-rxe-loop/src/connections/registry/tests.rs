@@ -2,9 +2,10 @@ use std::net::SocketAddr;
 use std::sync::Barrier;
 
 use super::*;
-use crate::cm::{CmId, ConnParam, EventChannel, EventKind, IdOption, PortSpace};
+use crate::cm::{CmId, EventChannel, EventKind, IdOption, PortSpace};
 use crate::connections::carrier::Carrier;
 use crate::inside::actor::may_wait;
+use crate::inside::connecting::{PARAM, Side};
 use crate::inside::prelude::*;
 
 fn place(addr: &str) -> Place {
@@ -77,24 +78,12 @@ fn of_two_that_bind_at_once_one_has_the_port() {
     }
 }
 
-/// All of an active side but the connection.
-fn resolved(context: &Context, addr: SocketAddr) -> (EventChannel, CmId) {
-    let channel = EventChannel::new(context).unwrap();
-    let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
-    id.resolve_addr(None, addr).unwrap();
-    channel.take().unwrap().unwrap();
-    id.resolve_route().unwrap();
-    channel.take().unwrap().unwrap();
-    (channel, id)
-}
-
 #[test]
 fn who_holds_the_registry_and_is_stopped_keeps_no_call_waiting_that_can_be_done_later() {
     let Fixture { context, device, .. } = Fixture::new();
-    let (_channel, id) = resolved(&context, "127.0.0.1:4000".parse().unwrap());
+    let side = Side::resolves(&context, "127.0.0.1:4000".parse().unwrap());
     let guard = device.connections.ports.lock().unwrap();
-    let param: ConnParam<&[u8]> = ConnParam::new(1, b"");
-    let (waited, connected) = may_wait(|| id.connect(&param), || drop(guard));
+    let (waited, connected) = may_wait(|| side.id.connect(&PARAM), || drop(guard));
     assert_eq!((waited, connected), (false, Ok(())));
 }
 
@@ -115,48 +104,37 @@ fn who_listens_for_both_families_after_all_is_alone_at_its_port() {
     assert_eq!(of_six.listen(1), Err(cq_core::setup::Errno::EADDRNOTAVAIL));
 }
 
+/// A listener at which one request may wait, and its entry.
+fn listens(Fixture { context, device, .. }: &Fixture) -> (Side, SocketAddr, &'static Entry) {
+    let (side, addr) = Side::listens(context, 1);
+    let entry = device.connections.ports.at(&place(&addr.to_string())).next().unwrap();
+    (side, addr, entry)
+}
+
 #[test]
 fn who_died_before_it_counted_its_request_adds_nothing_to_the_backlog() {
-    let Fixture { context, device, .. } = Fixture::new();
-    let ports = device.connections.ports;
-    let channel = EventChannel::new(&context).unwrap();
-    let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
-    id.bind("127.0.0.1:4000".parse().unwrap()).unwrap();
-    id.listen(1).unwrap();
-    let entry = ports.at(&place("127.0.0.1:4000")).next().unwrap();
-    let param: ConnParam<&[u8]> = ConnParam::new(1, b"");
+    let fixture = Fixture::new();
+    let (listener, addr, entry) = listens(&fixture);
     for _ in 0..3 {
-        let (_channel, id) = resolved(&context, "127.0.0.1:4000".parse().unwrap());
-        id.connect(&param).unwrap();
+        let _active = Side::requests(&fixture.context, addr);
         // As if it had died between both.
         sync::store(&entry.sent, sync::load(&entry.sent).wrapping_sub(1));
-        let event = channel.take().unwrap().unwrap();
-        assert_eq!(event.event.kind, EventKind::CONNECT_REQUEST);
+        listener.expect(EventKind::CONNECT_REQUEST);
     }
-    let (_one, first) = resolved(&context, "127.0.0.1:4000".parse().unwrap());
-    first.connect(&param).unwrap();
-    let (other, second) = resolved(&context, "127.0.0.1:4000".parse().unwrap());
-    second.connect(&param).unwrap();
-    let told = other.take().unwrap().map(|event| event.event.kind);
-    assert_eq!(told, Some(EventKind::REJECTED));
+    let _first = Side::requests(&fixture.context, addr);
+    Side::requests(&fixture.context, addr).expect(EventKind::REJECTED);
 }
 
 #[test]
 fn who_died_before_it_sent_its_request_takes_a_place_in_the_backlog_for_a_moment_only() {
-    let Fixture { context, device, .. } = Fixture::new();
-    let ports = device.connections.ports;
-    let channel = EventChannel::new(&context).unwrap();
-    let listener = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
-    listener.bind("127.0.0.1:4000".parse().unwrap()).unwrap();
-    listener.listen(1).unwrap();
-    let entry = ports.at(&place("127.0.0.1:4000")).next().unwrap();
+    let fixture = Fixture::new();
+    let (listener, addr, entry) = listens(&fixture);
     sync::count(&entry.sent);
     until("a request arrives", || {
-        let (other, id) = resolved(&context, "127.0.0.1:4000".parse().unwrap());
-        id.connect(&ConnParam::new(1, b"")).unwrap();
-        let told = other.take().unwrap().map(|event| event.event.kind);
+        let active = Side::requests(&fixture.context, addr);
+        let told = active.channel.take().unwrap().map(|event| event.event.kind);
         assert!([None, Some(EventKind::REJECTED)].contains(&told), "{told:?}");
-        channel.take().unwrap().is_some()
+        listener.channel.take().unwrap().is_some()
     });
 }
 
@@ -165,7 +143,6 @@ fn any_words_in_the_registry_leave_every_call_with_an_answer() {
     let Fixture { context, device, .. } = Fixture::new();
     let ports = device.connections.ports;
     let mut chance = Chance::new(1);
-    let param: ConnParam<&[u8]> = ConnParam::new(1, b"");
     for _ in 0..300 {
         let channel = EventChannel::new(&context).unwrap();
         let mine = device.shm.me().to_word();
@@ -198,10 +175,16 @@ fn any_words_in_the_registry_leave_every_call_with_an_answer() {
             let other = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
             let _ = other.resolve_addr(None, "127.0.0.1:4000".parse().unwrap());
             let _ = other.resolve_route();
-            let _ = other.connect(&param);
+            let _ = other.connect(&PARAM);
             while channel.take().is_ok_and(|it| it.is_some()) {}
         }
     }
+    for entry in ports.tables.entries {
+        sync::store(&entry.owner, 0);
+    }
+    let (listener, addr) = Side::listens(&context, 1);
+    let _active = Side::requests(&context, addr);
+    listener.expect(EventKind::CONNECT_REQUEST);
 }
 
 /// Has the fabric open.
@@ -224,13 +207,12 @@ fn the_service_thread_works_while_a_call_waits_for_the_registry() {
         Actor::start("connections::registry::tests::is_there", &[("REGISTRY_FABRIC", &fabric)]);
     assert_eq!(other.hear(), "here");
     device.shm.watch().unwrap();
-    let (_channel, id) = resolved(&context, "127.0.0.1:4000".parse().unwrap());
-    let channel = EventChannel::new(&context).unwrap();
-    let binds = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+    let side = Side::resolves(&context, "127.0.0.1:4000".parse().unwrap());
+    let binds = Side::new(&context);
     let guard = device.connections.ports.lock().unwrap();
-    id.connect(&ConnParam::new(1, b"")).unwrap();
+    side.id.connect(&PARAM).unwrap();
     thread::scope(|scope| {
-        let bind = scope.spawn(|| binds.bind("127.0.0.1:0".parse().unwrap()));
+        let bind = scope.spawn(|| binds.id.bind("127.0.0.1:0".parse().unwrap()));
         until("it waits", || device.connections.all.try_lock().is_err());
         // For a while, until it gives up.
         other.kill();

@@ -93,17 +93,13 @@ fn gets_addresses() {
 
 /// Two identifiers connect by an address.
 fn connect(context: &Context, ip: &str) {
-    let (passive, active) = (Side::new(context), Side::new(context));
+    let passive = Side::new(context);
     passive.id.bind(addr(ip)).unwrap();
     passive.id.listen(1).unwrap();
-    active.id.resolve_addr(None, passive.id.local_addr().unwrap()).unwrap();
-    active.expect(EventKind::ADDR_RESOLVED, Status(0));
-    active.id.resolve_route().unwrap();
-    active.expect(EventKind::ROUTE_RESOLVED, Status(0));
-    active.id.connect(&ConnParam::new(1, b"")).unwrap();
-    let request = passive.expect(EventKind::CONNECT_REQUEST, Status(0)).request.unwrap();
+    let active = Side::requests(context, passive.id.local_addr().unwrap());
+    let request = passive.expect(EventKind::CONNECT_REQUEST).request.unwrap();
     request.accept(&ConnParam::new(1, b"")).unwrap();
-    active.expect(EventKind::CONNECT_RESPONSE, Status(0));
+    active.expect(EventKind::CONNECT_RESPONSE);
     for id in [&active.id, &request] {
         let mut qp = Fixture::with(context.clone()).qp();
         for to in [QpState::INIT, QpState::RTR, QpState::RTS] {
@@ -163,7 +159,7 @@ fn has_many_addresses_one_after_the_other() {
         change("del", &ip);
     }
     assert_eq!((index(context, "10.0.0.1"), context.gid_table(1).unwrap().len()), (stays, 256));
-    // A handle leads where it did, whoever has the index.
+    // An address handle keeps its GID, even if the index has another.
     assert_eq!(Datagrams::new(&here).by(&kept)[36..], [10, 0, 0, 2]);
     change("add", "10.0.0.2");
     assert!(to("10.0.0.2").is_ok());

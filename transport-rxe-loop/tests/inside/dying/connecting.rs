@@ -176,7 +176,7 @@ fn outlives_client(context: Context, mut client: Actor) {
 #[test]
 fn who_dies_or_stops_at_any_step_of_connecting_keeps_nobody_waiting() {
     thread::scope(|scope| {
-        // Whoever stops with a lock keeps others waiting for a while.
+        // A process that is stopped while it holds the ports' lock delays those who bind.
         let with_lock = (Step::Entered, &[Signal::KILL][..]);
         let steps = Step::CONNECTING.map(|step| (step, &[Signal::KILL, Signal::STOP][..]));
         for (step, signals) in steps.into_iter().chain([with_lock]) {
@@ -199,10 +199,10 @@ fn who_dies_or_stops_at_any_step_of_connecting_keeps_nobody_waiting() {
 fn listens_and_leaves_a_child() {
     let side = Side::new(open());
     let addr = side.listen("127.0.0.1:0".parse().unwrap());
-    // SAFETY: the child does nothing but wait for its end.
+    // SAFETY: the child calls `alarm` and `pause` alone, which are async-signal-safe.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: always sound.
+        // SAFETY: neither has a precondition.
         unsafe {
             libc::alarm(60);
             loop {
