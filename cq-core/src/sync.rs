@@ -106,6 +106,7 @@
 mod plain;
 mod site;
 
+use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use self::plain::{Tracked, read_plainly, write_plainly};
@@ -332,6 +333,29 @@ macro_rules! const_unless_loom {
     };
 }
 pub(crate) use const_unless_loom;
+
+/// Bytes beside the words of shared memory, which nobody uses. As padding they would be part of what a reference promises
+/// not to change, and others may write to any byte of such memory.
+pub(crate) struct Unused<const N: usize>([core::sync::atomic::AtomicU8; N]);
+
+impl<const N: usize> Unused<N> {
+    /// Zeros.
+    pub(crate) const fn new() -> Self {
+        Self([const { core::sync::atomic::AtomicU8::new(0) }; N])
+    }
+}
+
+impl<const N: usize> Default for Unused<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> fmt::Debug for Unused<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} unused bytes", self.0.len())
+    }
+}
 
 /// An array of values that hold atomics.
 macro_rules! array_of {

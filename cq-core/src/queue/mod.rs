@@ -137,8 +137,8 @@ use self::slot::Slot;
 use self::arm::ArmWord;
 use self::health::Health;
 use self::owner::Owner;
-use self::ring::{Head, Ref, Ring};
-use crate::sync::{array_of, const_unless_loom};
+use self::ring::{Head, LINES, Ref, Ring};
+use crate::sync::{Unused, array_of, const_unless_loom};
 use crate::transport::CqKey;
 
 /// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
@@ -215,7 +215,11 @@ impl<'a> Ref<'a, Control> {
 struct Alerts {
     arm: ArmWord,
     health: Health,
+    unused: Unused<UNUSED>,
 }
+
+/// The bytes behind the three words, up to the next lines, or to the alignment of [`Control`].
+const UNUSED: usize = if cfg!(target_pointer_width = "64") { LINES - 12 } else { LINES - 4 };
 
 #[cfg(all(target_pointer_width = "64", not(loom)))]
 const _: () = {
@@ -225,11 +229,14 @@ const _: () = {
     assert!(core::mem::offset_of!(Alerts, arm) == 0);
     assert!(core::mem::offset_of!(Alerts, health) == 4);
 };
+/// No byte is padding.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Control>() == LINES + 12 + UNUSED);
 
 impl Alerts {
     const_unless_loom! {
         const fn new() -> Self {
-            Self { arm: ArmWord::new(), health: Health::new() }
+            Self { arm: ArmWord::new(), health: Health::new(), unused: Unused::new() }
         }
     }
 

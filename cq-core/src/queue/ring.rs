@@ -7,7 +7,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 
 use super::slot::{Memory, NEVER, Slot};
-use crate::sync::{self, AtomicWord, const_unless_loom};
+use crate::sync::{self, AtomicWord, Unused, const_unless_loom};
 
 /// The largest number of slots of a ring.
 pub const MAX_STORAGE: usize = 1 << 24;
@@ -20,12 +20,17 @@ pub type Position = sync::Word;
 #[derive(Debug, Default)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
-pub(super) struct Head(AtomicWord);
+pub(super) struct Head(AtomicWord, Unused<{ LINES - size_of::<Position>() }>);
+
+/// The size of what is to be on cache lines of its own: two of them, since the one beside a line is prefetched with it. On
+/// targets of 32 bits memory is small, and it is a word.
+pub(super) const LINES: usize =
+    if cfg!(target_pointer_width = "64") { 128 } else { size_of::<Position>() };
 
 impl Head {
     const_unless_loom! {
         pub(super) const fn at(position: Position) -> Self {
-            Self(AtomicWord::new(position))
+            Self(AtomicWord::new(position), Unused::new())
         }
     }
 
