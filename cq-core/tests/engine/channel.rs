@@ -110,6 +110,7 @@ fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no ppoll(2)")]
 fn n14_a_descriptor_is_readable_exactly_while_there_is_an_event() {
     use std::os::fd::{AsFd, AsRawFd};
 
@@ -150,8 +151,9 @@ fn n14_a_descriptor_is_readable_exactly_while_there_is_an_event() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no ppoll(2)")]
 fn n14_who_takes_events_alone_finds_one_whenever_the_descriptor_is_readable() {
-    const EACH: usize = 5_000;
+    const EACH: u64 = many(5_000);
     let (raiser, mut events) = cq_core::channel::descriptor::channel(2).unwrap();
     thread::scope(|scope| {
         let (begin, begun): (Vec<_>, Vec<_>) =

@@ -167,7 +167,7 @@ impl Arm for Busy<'_> {
 
 #[test]
 fn n09_waits_that_find_completions_by_polling_leave_two_unread_events_at_most() {
-    const WAITS: u64 = 100_000;
+    const WAITS: u64 = many(100_000);
     let (mut storage, bell) = (SoftCq::<4>::new(), Bell::default());
     let (device, queue) = storage.split_with(KEY, &bell);
     let mut cq = CompletionQueue::new(Busy { device, queue });

@@ -560,7 +560,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => Just(Step::Poll),
         1 => (1..=N).prop_map(Step::Limit),
     ];
-    prop::collection::vec(step, 0..200)
+    prop::collection::vec(step, lengths(200))
 }
 
 proptest! {

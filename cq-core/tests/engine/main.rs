@@ -57,6 +57,16 @@ const OTHER: CqKey = CqKey { index: 2, generation: 1 };
 /// Longer than any single step here takes.
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// So many repetitions, or few under Miri, for which each takes a thousand times as long.
+const fn many(repetitions: u64) -> u64 {
+    if cfg!(miri) { 1 + repetitions / 500 } else { repetitions }
+}
+
+/// The lengths of a model's list of steps: up to `most`, or a tenth of it under Miri.
+fn lengths(most: usize) -> std::ops::Range<usize> {
+    0..if cfg!(miri) { 1 + most / 10 } else { most }
+}
+
 /// A channel that counts its events.
 #[derive(Debug, Default)]
 struct Bell(AtomicU32);

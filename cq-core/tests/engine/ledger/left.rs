@@ -160,7 +160,7 @@ fn a_completion_that_is_given_again_after_many_receives_retires_none() {
     ledger.post(&mut pair, &[], 0).unwrap();
     let stale = recv(pair.receives[0]);
     assert!(ledger.retire(&stale).is_some());
-    for token in 0..10_000 {
+    for token in 0..many(10_000) as u32 {
         ledger.post(&mut pair, &[], token).unwrap();
         assert!(ledger.retire(&stale).is_none());
         let wc = recv(pair.receives.pop_back().unwrap());

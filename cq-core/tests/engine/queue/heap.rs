@@ -40,6 +40,7 @@ fn o01_what_can_not_be_is_refused() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "32,768 slots are touched, and Miri has a stack of its own")]
 fn a_queue_of_32768_needs_no_stack() {
     let many = || {
         let (mut producer, mut consumer) = HeapCq::new(32768).unwrap().split();

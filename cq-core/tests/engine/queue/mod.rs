@@ -5,6 +5,7 @@
 //! | `model` | a queue of each kind against a model of one (P1–P4, P6, O1, O3, O5, N1–N4, N6, S1–S4) |
 //! | `raw_model` | the same of a raw queue, with sides that take turns (P1, P2, P4, O1, O3, S4–S6) |
 //! | `order` | wrap-around, kept tails, harmlessness of foreign words (P1, P2, X4) |
+//! | `positions` | wrap-around, limits, lag and generations, at every wrap and for every number of slots (P1, O1, S1, X4) |
 //! | `overrun` | overrun, and queues that are split again (O2, O3) |
 //! | `free_slots` | what a producer finds unpolled, and how it waits (S1) |
 //! | `batch` | several at once (N3, P2) |
@@ -28,6 +29,7 @@ mod model;
 mod mpsc;
 mod order;
 mod overrun;
+mod positions;
 mod raw_model;
 mod recover;
 mod scribble;

@@ -244,7 +244,7 @@ fn steps(count: usize) -> impl Strategy<Value = Vec<Step>> {
         8 => on.prop_map(Step::Arm),
         1 => Just(Step::Fail),
     ];
-    prop::collection::vec(step, 0..count)
+    prop::collection::vec(step, lengths(count))
 }
 
 proptest! {

@@ -7,6 +7,7 @@ fn wc(number: u64) -> Wc {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "196,608 rounds take Miri an hour")]
 fn every_generation_is_passed_without_a_false_entry() {
     macro_rules! passes {
         ($sides:expr) => {

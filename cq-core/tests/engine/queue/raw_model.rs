@@ -197,7 +197,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Batches of a few, or of more than some queues hold.
-    let count = || prop_oneof![4 => 0_usize..5, 1 => 0_usize..140];
+    let count = || prop_oneof![4 => 0_usize..5, 1 => lengths(140)];
     let step = prop_oneof![
         1 => (0_usize..3).prop_map(Step::Push),
         8 => count().prop_map(Step::TryPush),
@@ -208,9 +208,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         9 => count().prop_map(Step::Poll),
         2 => Just(Step::RenewConsumer),
     ];
-    let steps = prop::collection::vec(step, 0..150);
+    let steps = prop::collection::vec(step, lengths(150));
     // In the end it fails, or overruns.
-    let end = (0_usize..140).prop_map(Step::Push);
+    let end = lengths(140).prop_map(Step::Push);
     let end = prop::collection::vec(prop_oneof![1 => Just(Step::Fail), 1 => end], 0..3);
     let after = prop_oneof![count().prop_map(Step::Poll), Just(Step::StoreAt)];
     let after = prop::collection::vec(after, 0..5);

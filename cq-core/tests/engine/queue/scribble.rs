@@ -187,7 +187,7 @@ fn tail(random: &mut Random) -> Tail {
 #[test]
 fn x04_a_queue_stands_any_words_at_any_time() {
     let mut random = Random::new(1);
-    for _ in 0..2000 {
+    for _ in 0..many(2000) {
         let memory = Memory::new(&mut random);
         let position = random.next() as Position;
         let mut consumer = memory.consumer(position);
@@ -212,7 +212,7 @@ fn x04_a_queue_stands_any_words_at_any_time() {
 
 #[test]
 fn x04_threads_come_to_an_end_whatever_a_peer_writes_meanwhile() {
-    const STEPS: usize = 20_000;
+    const STEPS: u64 = many(20_000);
     for seed in 0..4 {
         let memory = Memory::new(&mut Random::new(seed));
         thread::scope(|threads| {

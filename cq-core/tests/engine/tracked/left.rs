@@ -89,7 +89,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (1..6usize, how, 1..4usize, any::<bool>())
             .prop_map(|(count, how, most, panics)| Step::Poll(count, how, most, panics)),
     ];
-    prop::collection::vec(step, 0..80)
+    prop::collection::vec(step, lengths(80))
 }
 
 proptest! {

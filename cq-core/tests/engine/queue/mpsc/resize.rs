@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn the_ring_of_a_queue_that_is_gone_is_no_other_queue_s() {
-    for _ in 0..100 {
+    for _ in 0..many(100) {
         let (producer, mut consumer) = HeapCq::new(8).unwrap().split();
         let stale = consumer.resize(Spare::new(4).unwrap()).unwrap();
         drop((producer, consumer));

@@ -263,7 +263,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (1_u32..12).prop_map(Step::Resize),
         4 => follow.prop_map(|(producer, back)| Step::Follow { producer, back }),
     ];
-    prop::collection::vec(step, 0..80)
+    prop::collection::vec(step, lengths(80))
 }
 
 fn run(mut both: Both<'_>, steps: &[Step]) {
