@@ -238,7 +238,7 @@ unsafe extern "C-unwind" {
 ///
 /// # Errors
 /// EAGAIN: O_NONBLOCK is set. EBADF, EINVAL: it was closed before. EINTR: a signal has come, and a handler of this process
-/// does not have calls restarted.
+/// does not have calls restarted; those of faults do not count.
 pub fn wait_readable(epoll: RawFd) -> Result<(), Errno> {
     // SAFETY: any number will do, and it has no pointers.
     match unsafe { libc::fcntl(epoll, libc::F_GETFL) } {
@@ -272,11 +272,17 @@ fn restarted(wait: impl Fn() -> c_int + Copy) -> Result<(), Errno> {
     }
 }
 
-/// Whether every handler of this process has calls restarted. The kernel does that for the call of librdmacm that waits,
-/// and never for these.
+/// Signals for what an instruction of the program does: no call is interrupted by these.
+const FAULTS: [c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// Whether every handler of this process has calls restarted, other than those of [`FAULTS`]. The kernel does that for the
+/// call of librdmacm that waits, and never for these: not even where there is no handler, and a debugger or SIGSTOP stops
+/// the process.
 fn all_restart() -> bool {
     const SIGNALS: c_int = 64;
-    (1..=SIGNALS).all(|signal| {
+    let mut others = (1..=SIGNALS).filter(|signal| !FAULTS.contains(signal));
+    others.all(|signal| {
         // SAFETY: all zeros are an action.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: asks only.
