@@ -87,8 +87,8 @@ fn failures() -> Vec<ibv_wc> {
     end.connect(end.number());
     end.recv(1, 0, 4);
     end.recv(2, 0, 4);
-    let sge = end.sge(8, 8);
-    let list = &mut [send(3, &[sge]), ibv_send_wr { opcode: IBV_WR_RDMA_READ, ..send(4, &[sge]) }];
+    let sges = [end.sge(8, 8)];
+    let list = &mut [send(3, &sges), ibv_send_wr { opcode: IBV_WR_RDMA_READ, ..send(4, &sges) }];
     assert_eq!(end.post_send(list), Ok(()));
     end.completions(4)
 }
