@@ -83,6 +83,9 @@ cfg_if::cfg_if! {
         mod connections;
         mod engine;
         mod error;
+        #[cfg(fuzzing)]
+        #[doc(hidden)]
+        pub mod fuzzing;
         #[cfg(test)]
         #[path = "../tests/inside/mod.rs"]
         mod inside;

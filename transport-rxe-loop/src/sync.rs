@@ -105,6 +105,8 @@ macro_rules! atomic {
             type Value = $value;
             #[inline(always)]
             fn load_as(&self, ordering: Ordering) -> $value {
+                #[cfg(fuzzing)]
+                before_load(self);
                 self.load(ordering)
             }
             #[inline(always)]
@@ -126,6 +128,8 @@ macro_rules! atomic {
             }
             #[inline(always)]
             fn cas(&self, from: $value, to: $value) -> Result<(), $value> {
+                #[cfg(fuzzing)]
+                before_load(self);
                 self.compare_exchange(from, to, AcqRel, Acquire).map(drop)
             }
         }
@@ -135,6 +139,18 @@ atomic!(AtomicU8, u8);
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);
 atomic!(AtomicPtr<T>, *mut T, T);
+
+/// What a fuzz target has happen before each load, of so many bytes at this address: another process may write at any time.
+#[cfg(fuzzing)]
+pub static BEFORE_LOAD: std::sync::OnceLock<fn(usize, usize)> = std::sync::OnceLock::new();
+
+#[cfg(fuzzing)]
+#[inline]
+fn before_load<A>(word: &A) {
+    if let Some(happens) = BEFORE_LOAD.get() {
+        happens(std::ptr::from_ref(word).addr(), size_of_val(word));
+    }
+}
 
 /// Loads with Relaxed: a word that one of the pairs above orders, or that needs no order.
 #[inline(always)]

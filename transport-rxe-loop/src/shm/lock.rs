@@ -97,7 +97,7 @@ impl Patience {
     /// After this time the holder is checked, and then at this interval.
     const LOOK: Duration = Duration::from_millis(1);
     /// No live process holds a lock for so long.
-    const END: Duration = Duration::from_secs(2);
+    const END: Duration = Duration::from_millis(if cfg!(fuzzing) { 20 } else { 2000 });
     /// The most that one wait counts: if it took longer, this process was suspended, and the holder may have been,
     /// too.
     const STEP: Duration = Duration::from_millis(200);

@@ -12,10 +12,10 @@
 mod dlopen;
 mod tables;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub use self::rdmacm::*;
 use self::tables::functions;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub use self::tables::*;
 use crate::errno::{Errno, minus_one, negative, pointer, status};
 use crate::raw::Argument;

@@ -49,7 +49,7 @@
 //! Connecting by librdmacm, in the port spaces TCP, UDP, IB and IPOIB, also by synchronous identifiers and
 //! `rdma_create_ep(3)`: [`transport_rxe_loop::cm`] has the addresses, ports, states and times, and
 //! [`IdOption`](transport_rxe_loop::cm::IdOption) the options of `rdma_set_option(3)`. `rdma_get_cm_event(3)` fails with EINTR
-//! after a signal, unless every handler of the program has SA_RESTART.
+//! after a signal, unless every handler of the program has SA_RESTART, other than those of faults, such as SIGSEGV.
 //!
 //! Libraries over both work as well, such as librpma. That of Debian 12 flushes by a READ, and its atomic write is an inline
 //! WRITE of eight bytes: it is built without the verbs FLUSH and ATOMIC_WRITE, which this device has.
@@ -204,3 +204,10 @@ mod sysfs;
 mod test;
 mod wait;
 mod words;
+
+/// What C calls and passes, for fuzz targets.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::exports::*;
+    pub use crate::sys::*;
+}
