@@ -19,8 +19,7 @@ pub fn ensure(wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
         return Ok(());
     }
     // Stages run side by side: what one waits for here, another may have installed by then.
-    let lock = File::create(root().join(LOCK))?;
-    flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+    let _lock = lock()?;
     let missing = missing_of(wanted)?;
     if missing.is_empty() {
         return Ok(());
@@ -38,6 +37,13 @@ pub fn ensure(wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
     install()
         .map(drop)
         .map_err(|stop| Stop::Skipped(format!("{stop}; by hand: sudo apt-get install {names}")))
+}
+
+/// Waits until no other stage installs anything, and lets none as long as the file is open.
+pub fn lock() -> io::Result<File> {
+    let lock = File::create(root().join(LOCK))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
 }
 
 /// Those that are not installed; a reason to skip where nobody can tell.

@@ -7,14 +7,26 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 use std::thread;
 
 pub use crate::message::Stop;
 use crate::message::{Message, tell};
 
+/// What names another workspace in the environment: the copy in which a fault is planted.
+pub const ROOT: &str = "VERIFY_ROOT";
+
+static COPY: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os(ROOT).map(Into::into));
+
 /// The workspace, wherever the checker was called from.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("verify is a folder of the workspace")
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    COPY.as_deref().or(own).expect("verify is a folder of the workspace")
+}
+
+/// Whether a fault is planted in it.
+pub fn has_fault() -> bool {
+    COPY.is_some()
 }
 
 /// The log of a stage, relative to [`root`].

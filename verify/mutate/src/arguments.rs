@@ -36,16 +36,12 @@ something could not be run, 2 usage.";
 
 /// Plants faults in the engine and in the device, and shows which ones no check notices.
 ///
-/// Without options: as many mutants of the engine as can be tried in 60 seconds, chosen at random, on the engine's tests,
-/// which are quick to build and to run. All must be noticed but those that verify/mutants.toml explains, or leaves to
+/// Without options: 200 mutants of the engine, chosen at random, on the engine's tests, which are quick to build and to
+/// run. All must be noticed but those that verify/mutants.toml explains, or leaves to
 /// --long.
 #[derive(Debug, Parser)]
 #[command(name = "verify-mutate", after_help = DETAILS)]
 pub struct Arguments {
-    /// How long to try mutants, in seconds; building and a run of the checks without mutants come before
-    #[arg(long, value_name = "N", default_value_t = 60, conflicts_with = "long")]
-    pub seconds: u64,
-
     /// Which mutants come first: any number; the same one gives the same order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -54,8 +50,8 @@ pub struct Arguments {
     #[arg(long)]
     pub long: bool,
 
-    /// With --long: try so many of them, chosen by the seed
-    #[arg(long, value_name = "N", requires = "long", conflicts_with = "again")]
+    /// Try so many of them, chosen by the seed
+    #[arg(long, value_name = "N", conflicts_with = "again")]
     pub sample: Option<usize>,
 
     /// With --long: only what earlier runs did not see noticed and nobody has explained, as after new tests or to go on with a

@@ -97,8 +97,6 @@ pub enum Outcome {
         /// The quickest of them, by name.
         reached_by: Vec<String>,
     },
-    /// The time was over before one did.
-    Undecided,
 }
 
 /// How many random programs a check runs, and the seeds.

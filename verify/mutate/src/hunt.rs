@@ -1,6 +1,6 @@
 //! Trying mutants: each on the checks that reach it, the quickest first, until one notices it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -31,35 +31,26 @@ pub struct Hunt<'a> {
     checks: Vec<(&'a Check, f64)>,
     baseline: &'a Baseline,
     kept: &'a Kept,
-    deadline: Option<Instant>,
 }
 
 impl<'a> Hunt<'a> {
-    /// On these checks, until the deadline.
-    pub fn new(
-        checks: &'a [Check],
-        baseline: &'a Baseline,
-        kept: &'a Kept,
-        deadline: Option<Instant>,
-    ) -> Self {
+    /// On these checks.
+    pub fn new(checks: &'a [Check], baseline: &'a Baseline, kept: &'a Kept) -> Self {
         let seconds = |check: &Check| baseline.get(&check.to_string()).map_or(0.0, |it| it.seconds);
         let mut checks: Vec<_> = checks.iter().map(|check| (check, seconds(check))).collect();
         checks.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-        Self { checks, baseline, kept, deadline }
+        Self { checks, baseline, kept }
     }
 
-    /// Tries a mutant; `None` where the time is over.
-    pub fn try_out(&self, mutant: &Mutant) -> Result<Option<Outcome>> {
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Ok(None);
-        }
+    /// Tries a mutant.
+    pub fn try_out(&self, mutant: &Mutant) -> Result<Outcome> {
         let reaching: Vec<_> =
             self.checks.iter().filter(|(check, _)| self.reaches(check, mutant)).collect();
         for (check, usual) in &reaching {
             let least = if check.kind == Kind::Loom { LEAST_OF_A_MODEL } else { LEAST };
             let limit = Duration::from_secs_f64(usual * TIMES).max(least);
             if let Some(outcome) = self.notices(check, mutant, limit)? {
-                return Ok(Some(outcome));
+                return Ok(outcome);
             }
         }
         // More preemptions take long, and are for what models alone can see.
@@ -67,12 +58,12 @@ impl<'a> Hunt<'a> {
         for (model, _) in models.filter(|_| mutant.operator.is_for_loom()) {
             let more = model.with(PREEMPTIONS, MORE);
             if let Some(outcome) = self.notices(&more, mutant, LIMIT_OF_MORE)? {
-                return Ok(Some(outcome));
+                return Ok(outcome);
             }
         }
         let names = reaching.iter().take(NAMED).map(|(check, _)| check.to_string());
         let reached_by = names.collect();
-        Ok(Some(Outcome::Survived { reached: reaching.len(), reached_by }))
+        Ok(Outcome::Survived { reached: reaching.len(), reached_by })
     }
 
     fn reaches(&self, check: &Check, mutant: &Mutant) -> bool {
@@ -82,16 +73,13 @@ impl<'a> Hunt<'a> {
     }
 
     fn notices(&self, check: &Check, mutant: &Mutant, limit: Duration) -> Result<Option<Outcome>> {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let allowed = left.map_or(limit, |left| left.min(limit));
-        let mut ended = attempt(check, On::Mutant(mutant.number), allowed)?.ended;
+        let mut ended = attempt(check, On::Mutant(mutant.number), limit)?.ended;
         if ended != Ended::Passed && self.kept.explains(mutant) {
             // Of what should survive, a test that fails now and then says nothing.
-            ended = attempt(check, On::Mutant(mutant.number), allowed)?.ended;
+            ended = attempt(check, On::Mutant(mutant.number), limit)?.ended;
         }
         Ok(match ended {
             Ended::Passed => None,
-            Ended::Late if allowed < limit => Some(Outcome::Undecided),
             Ended::Failed | Ended::Late => Some(Outcome::Noticed {
                 kind: check.kind,
                 by: check.name.clone(),
@@ -109,12 +97,7 @@ mod tests {
 
     /// What becomes of the mutant with this number on these checks, each with its seconds and the mutants that it
     /// reaches.
-    fn tried(
-        number: u32,
-        operator: Operator,
-        checks: &[(Check, f64, &[u32])],
-        deadline: Option<Duration>,
-    ) -> Option<Outcome> {
+    fn tried(number: u32, operator: Operator, checks: &[(Check, f64, &[u32])]) -> Outcome {
         let known = |seconds, reaches: &[u32]| {
             let reaches = reaches.iter().copied().collect();
             Known { seconds, reaches, ..Known::default() }
@@ -124,13 +107,12 @@ mod tests {
             .map(|(check, seconds, reaches)| (check.to_string(), known(*seconds, reaches)));
         let (baseline, kept) = (baseline.collect(), Kept::default());
         let checks: Vec<_> = checks.iter().map(|(check, ..)| check.clone()).collect();
-        let deadline = deadline.map(|left| Instant::now() + left);
-        let hunt = Hunt::new(&checks, &baseline, &kept, deadline);
+        let hunt = Hunt::new(&checks, &baseline, &kept);
         hunt.try_out(&Mutant { operator, ..Mutant::numbered(number) }).unwrap()
     }
 
-    fn noticed(by: &str) -> Option<Outcome> {
-        Some(Outcome::Noticed { kind: Kind::Device, by: by.into(), late: false })
+    fn noticed(by: &str) -> Outcome {
+        Outcome::Noticed { kind: Kind::Device, by: by.into(), late: false }
     }
 
     #[test]
@@ -141,11 +123,11 @@ mod tests {
             (Check::script("quick", fails), 0.1, &[1]),
             (Check::script("blind", "true"), 0.0, &[1, 2]),
         ];
-        assert_eq!(tried(1, Operator::Drop, &checks, None), noticed("quick"));
+        assert_eq!(tried(1, Operator::Drop, &checks), noticed("quick"));
         let blind = vec!["device blind".into()];
         for (number, reached, reached_by) in [(2, 1, blind), (3, 0, Vec::new())] {
-            let survived = Some(Outcome::Survived { reached, reached_by });
-            assert_eq!(tried(number, Operator::Drop, &checks, None), survived);
+            let survived = Outcome::Survived { reached, reached_by };
+            assert_eq!(tried(number, Operator::Drop, &checks), survived);
         }
     }
 
@@ -155,15 +137,8 @@ mod tests {
         let model = Check { kind: Kind::Loom, ..model.with(PREEMPTIONS, "2") };
         let checks: [(Check, f64, &[u32]); 2] =
             [(Check::script("test", "false"), 0.0, &[1]), (model, 0.1, &[1])];
-        let by_model = Some(Outcome::Noticed { kind: Kind::Loom, by: "model".into(), late: false });
-        assert_eq!(tried(1, Operator::Ordering, &checks, None), by_model);
-        assert_eq!(tried(1, Operator::Drop, &checks, None), noticed("test"));
-    }
-
-    #[test]
-    fn what_is_under_way_when_the_time_is_over_is_not_judged() {
-        let checks: [(Check, f64, &[u32]); 1] = [(Check::script("hangs", "sleep 1000"), 0.0, &[1])];
-        let tried = |left| tried(1, Operator::Drop, &checks, Some(Duration::from_millis(left)));
-        assert_eq!([tried(300), tried(0)], [Some(Outcome::Undecided), None]);
+        let by_model = Outcome::Noticed { kind: Kind::Loom, by: "model".into(), late: false };
+        assert_eq!(tried(1, Operator::Ordering, &checks), by_model);
+        assert_eq!(tried(1, Operator::Drop, &checks), noticed("test"));
     }
 }

@@ -31,15 +31,13 @@ struct Counts {
     noticed: usize,
     explained: usize,
     survived: usize,
-    undecided: usize,
 }
 
 impl Report<'_> {
     /// Whether nothing is to be mended, and something was shown.
     pub fn is_well(&self) -> bool {
-        let Counts { noticed, undecided, survived, .. } = self.counts(|_| true);
-        let has_shown = noticed > 0 || (undecided == 0 && !self.tried.is_empty());
-        self.stale().is_empty() && survived == 0 && has_shown
+        let survived = self.counts(|_| true).survived;
+        self.stale().is_empty() && survived == 0 && !self.tried.is_empty()
     }
 
     fn stale(&self) -> Vec<String> {
@@ -54,7 +52,6 @@ impl Report<'_> {
                 Outcome::Noticed { .. } => &mut counts.noticed,
                 Outcome::Survived { .. } if self.kept.explains(mutant) => &mut counts.explained,
                 Outcome::Survived { .. } => &mut counts.survived,
-                Outcome::Undecided => &mut counts.undecided,
             } += 1;
         }
         counts
@@ -68,7 +65,7 @@ impl Report<'_> {
         for area in AREAS {
             let planted = self.planted.iter().filter(|mutant| mutant.area == area).count();
             let counts = self.counts(|mutant| mutant.area == area);
-            let Counts { tried, noticed, explained, survived, .. } = counts;
+            let Counts { tried, noticed, explained, survived } = counts;
             let numbers = [planted, tried, noticed, explained, survived].map(|it| it.to_string());
             table.add_row([area.to_owned()].into_iter().chain(numbers));
         }
@@ -93,17 +90,15 @@ impl Report<'_> {
 
     /// All in one line.
     pub fn summary(&self) -> String {
-        let Counts { tried, noticed, explained, survived, undecided } = self.counts(|_| true);
-        let some = |count: usize, what: &str| match count {
+        let Counts { tried, noticed, explained, survived } = self.counts(|_| true);
+        let stale = match self.stale().len() {
             0 => String::new(),
-            count => format!("; {count} {what}"),
+            count => format!("; {count} stale entries in {}", kept::PATH),
         };
         format!(
-            "{tried} of {} mutants tried on {} checks: {noticed} noticed, {explained} explained, {survived} survived{}{}",
+            "{tried} of {} mutants tried on {} checks: {noticed} noticed, {explained} explained, {survived} survived{stale}",
             self.planted.len(),
             self.checks,
-            some(undecided, "under way when the time was over"),
-            some(self.stale().len(), &format!("stale entries in {}", kept::PATH)),
         )
     }
 }
@@ -124,12 +119,9 @@ mod tests {
         let planted = [&one, &two];
         let noticed = Outcome::Noticed { kind: Kind::Engine, by: "a test".into(), late: false };
         let survived = Outcome::Survived { reached: 1, reached_by: vec!["a test".into()] };
-        let undecided = Outcome::Undecided;
         for (outcomes, is_well, said) in [
             (vec![&noticed, &noticed], true, "2 noticed, 0 explained, 0 survived"),
-            (vec![&noticed, &undecided], true, "0 survived; 1 under way when the time was over"),
             (vec![&noticed, &survived], false, "1 noticed, 0 explained, 1 survived"),
-            (vec![&undecided], false, "0 noticed"),
             (vec![], false, "0 of 2 mutants tried on 3 checks"),
         ] {
             let tried = planted.into_iter().zip(outcomes.into_iter().cloned()).collect();

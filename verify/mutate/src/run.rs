@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::Path;
 use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
@@ -20,6 +20,9 @@ use crate::report::Report;
 use crate::sources::{self, CORE};
 use crate::tree::Tree;
 use crate::{attempt, controls, workers};
+
+/// How many mutants are tried where that is not said.
+const SAMPLE: usize = 200;
 
 /// Does what is asked; whether nothing is to be mended.
 pub fn run(arguments: &Arguments) -> Result<bool> {
@@ -53,9 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         planting.mutants.iter().filter(|mutant| !copy.refused.contains(&mutant.number)).collect();
     let wanted = wanted(&mutants, &kept, arguments);
     ensure!(!wanted.is_empty(), "there is no such mutant: --list names all of them");
-    let deadline =
-        (!arguments.long).then(|| Instant::now() + Duration::from_secs(arguments.seconds));
-    let hunt = Hunt::new(&checks, &baseline, &kept, deadline);
+    let hunt = Hunt::new(&checks, &baseline, &kept);
     let file = root.join("target/verify/mutants.jsonl");
     let noticed = if arguments.again { record::noticed(&file) } else { Default::default() };
     let wanted: Vec<_> = wanted.into_iter().filter(|it| !noticed.contains(&it.name)).collect();
@@ -67,14 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let outcomes = workers::map("mutants", jobs, &wanted, |mutant| {
         let start = Instant::now();
         let outcome = hunt.try_out(mutant)?;
-        if let Some(outcome) = &outcome {
-            record.add(mutant, outcome, start.elapsed().as_secs_f64())?;
-        }
+        record.add(mutant, &outcome, start.elapsed().as_secs_f64())?;
         Ok(outcome)
     })?;
-    let tried = wanted.into_iter().zip(outcomes);
-    let mut tried: Vec<(&Mutant, Outcome)> =
-        tried.filter_map(|(mutant, outcome)| Some((mutant, outcome?))).collect();
+    let mut tried: Vec<(&Mutant, Outcome)> = wanted.into_iter().zip(outcomes).collect();
     tried.sort_by_key(|(mutant, _)| mutant.number);
     let report = Report { kept: &kept, planted: &mutants, tried, checks: checks.len() };
     let (table, complaints, summary) = (report.table(), report.complaints(), report.summary());
@@ -106,10 +103,11 @@ fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec
     if arguments.again {
         chosen.retain(|mutant| !kept.explains(mutant));
     }
-    if arguments.sample.is_some() || !arguments.long {
+    let most = arguments.sample.or_else(|| (!arguments.long).then_some(SAMPLE));
+    if let Some(most) = most {
         shuffle(&mut chosen, arguments.seed);
+        chosen.truncate(most);
     }
-    chosen.truncate(arguments.sample.unwrap_or(usize::MAX));
     chosen
 }
 

@@ -73,28 +73,37 @@ pub const PACKAGES: &[&str] = &[
 /// So many faults are enough to see what is wrong.
 const ENOUGH: usize = 5;
 
-/// As whom programs run, and how: in the first round all of the list, in the others each program once.
-struct Round {
-    name: &'static str,
+/// As whom programs run, and how.
+pub struct Round {
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether it has all of the list, or each program once.
+    pub all: bool,
     /// What becomes another user before it runs the program that follows.
-    prefix: &'static [&'static str],
+    pub prefix: &'static [&'static str],
+    /// What is loaded before the library.
+    pub runtime: Option<&'static str>,
     /// What the environment has beside that.
-    variable: Option<(&'static str, &'static str)>,
+    pub variables: &'static [(&'static str, &'static str)],
 }
 
+const AS_IS: Round = Round { name: "as is", all: true, prefix: &[], runtime: None, variables: &[] };
+
 const ROUNDS: [Round; 3] = [
-    Round { name: "as is", prefix: &[], variable: None },
+    AS_IS,
     // As somebody who may do nothing.
     Round {
         name: "as nobody",
+        all: false,
         prefix: &["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"],
-        variable: None,
+        ..AS_IS
     },
     // As if the system refused to copy from one process to another.
     Round {
         name: "copied by the service",
-        prefix: &[],
-        variable: Some(("RXE_LOOP_COPY", "service")),
+        all: false,
+        variables: &[("RXE_LOOP_COPY", "service")],
+        ..AS_IS
     },
 ];
 
@@ -105,8 +114,14 @@ fn rounds(root: bool) -> impl Iterator<Item = &'static Round> {
 
 /// Builds the library and runs the list in every round.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let folder = folder(&preload::build(job)?)?;
-    let result = run_in(&folder, job);
+    let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
+    with(&preload::build(job)?, &rounds, job)
+}
+
+/// Runs the list with this library in these rounds.
+pub fn with(library: &Path, rounds: &[&Round], job: &mut Job) -> Result<String, Stop> {
+    let folder = folder(library)?;
+    let result = run_in(&folder, rounds, job);
     // What can't be removed stays, and harms nobody.
     let _ = fs::remove_dir_all(&folder);
     result
@@ -124,20 +139,28 @@ fn folder(library: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
+fn run_in(folder: &Path, rounds: &[&Round], job: &mut Job) -> Result<String, Stop> {
     suite::put(folder, job)?;
     programs::put(folder, job)?;
     let extent = Extent { long: job.long, device: connecting::put(folder)? };
-    let rounds: Vec<_> = rounds(geteuid().is_root()).collect();
-    let names = loader::run(&rounds, folder, job)?;
-    let entries = rpma::run(&rounds, folder, job)?;
-    let sanitized = sanitizers::run(&rounds, folder, job)?;
-    let crates = if job.long { crates::run(rounds[0], folder, job)? } else { String::new() };
-    let (mut faults, mut counts, mut connected) = (Vec::new(), Vec::new(), 0);
+    // What programs are linked with says nothing here: a sanitizer has a `dlopen(3)` of its own.
+    let is_plain = rounds.iter().all(|round| round.runtime.is_none());
+    let names = match is_plain {
+        true => format!("{} names by their versions; ", loader::run(rounds, folder, job)?),
+        false => String::new(),
+    };
+    let entries = rpma::run(rounds, folder, job)?;
+    let sanitized = sanitizers::run(rounds, folder, job)?;
+    let crates = match job.long && is_plain {
+        true => crates::run(rounds[0], folder, job)?,
+        false => String::new(),
+    };
+    let (mut faults, mut counts, mut all, mut connected) = (Vec::new(), Vec::new(), 0, 0);
     let mut figures = vec![Vec::new(); runs().count()];
-    for (nth, round) in rounds.iter().enumerate() {
-        let count = listed(round, nth == 0, folder, &mut figures, &mut faults, job)?;
-        let pairs: Vec<_> = extent.of_round(nth == 0).collect();
+    for round in rounds {
+        let count = listed(round, folder, &mut figures, &mut faults, job)?;
+        let pairs: Vec<_> = extent.of_round(round.all).collect();
+        all += count;
         connected += pairs.len();
         faults.extend(connect(&pairs, round, folder, job)?);
         counts.push(format!("{count} {}", round.name));
@@ -146,10 +169,9 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
         return Err(Stop::Failed(faults.join("\n")));
     }
     let programs: BTreeSet<_> = runs().map(|(run, _)| run.program).collect();
-    let all: usize = figures.len() + (rounds.len() - 1) * programs.len();
     let summary = format!(
         "{} programs in {all} runs: {}; {} tests of pyverbs or more and {entries} entries of librpma in each; \
-         {names} names by their versions; {sanitized}; {} others in {connected} runs",
+         {names}{sanitized}; {} others in {connected} runs",
         programs.len(),
         counts.join(", "),
         suite::LEAST,
@@ -164,7 +186,6 @@ fn run_in(folder: &Path, job: &mut Job) -> Result<String, Stop> {
 /// Runs the list in a round: how many programs that were. What was wrong joins the faults, until there are enough.
 fn listed(
     round: &Round,
-    is_first_round: bool,
     folder: &Path,
     figures: &mut [Vec<Option<Figure>>],
     faults: &mut Vec<String>,
@@ -172,7 +193,7 @@ fn listed(
 ) -> Result<usize, Stop> {
     let mut count = 0;
     for ((run, first), figures) in runs().zip(figures) {
-        if !is_first_round && !first {
+        if !round.all && !first {
             figures.push(None);
             continue;
         }

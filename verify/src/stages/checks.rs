@@ -12,8 +12,8 @@ const HEAD: &str = "\
 the report shows beside the time taken, and a limit, after which it is killed as hung. `cargo verify --long` runs the same
 stages with more work.
 
-| stage | passes if | why on every commit | `--long` adds | budget | limit | shares |
-|---|---|---|---|---|---|---|
+| stage | passes if | why on every commit | does not show | `--long` adds | budget | limit | shares |
+|---|---|---|---|---|---|---|---|
 ";
 const FOOT: &str = "
 Only one stage at a time uses what it shares: `Debug`, `Checker`, `Verbs`, `Loom`, `BareMetal` and `Mutate` are target
@@ -23,10 +23,12 @@ This page is generated from the table in `verify/src/stages.rs`: `UPDATE_CHECKS=
 ";
 
 fn row(stage: &Stage) -> String {
-    let Stage { name, shows, why, long, budget, shares, .. } = stage;
+    let Stage { name, shows, why, misses, long, budget, shares, .. } = stage;
     let shares: Vec<_> = shares.iter().map(|shared| format!("{shared:?}")).collect();
     let (limit, shares) = (stage.limit(false).as_secs(), shares.join(", "));
-    format!("| {name} | {shows} | {why} | {long} | {budget} s | {limit} s | {shares} |\n")
+    format!(
+        "| {name} | {shows} | {why} | {misses} | {long} | {budget} s | {limit} s | {shares} |\n"
+    )
 }
 
 #[test]

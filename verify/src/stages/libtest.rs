@@ -107,6 +107,14 @@ pub fn passed(output: &str) -> u32 {
     results.filter_map(|rest| rest.split_once(" passed")?.0.parse::<u32>().ok()).sum()
 }
 
+/// Runs a command that runs tests, and counts those that passed; none is a failure.
+pub fn run(what: &str, command: &mut Command, job: &mut Job) -> Result<u32, Stop> {
+    match passed(&job.run(what, command)?) {
+        0 => Err(Stop::Failed(format!("{what}: no test ran"))),
+        count => Ok(count),
+    }
+}
+
 /// The tests that were under way where the output ends, of those that libtest has named since they took long.
 pub fn unfinished(output: &str) -> Vec<String> {
     let mut late = Vec::new();

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
-use super::libibverbs;
+use super::{libibverbs, toolchain};
 use crate::run::{Job, Stop, cargo, root};
 
 mod features;
@@ -21,8 +21,6 @@ mod tarball;
 const TARGET: &str = "target/publish";
 /// Where they are unpacked.
 const SOURCES: &str = "target/publish/sources";
-/// How many seconds installing a compiler may take, where the network neither answers nor refuses.
-const PATIENCE: &str = "100";
 
 /// Packs the libraries, judges what is in the packages, and builds each.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
@@ -43,7 +41,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     if !faults.is_empty() {
         return Err(Stop::Failed(faults.join("; ")));
     }
-    let compiler = Compiler::oldest(job)?;
+    let compiler = Compiler::oldest(job);
     for package in &libraries {
         build(job, &compiler, package)?;
     }
@@ -101,9 +99,11 @@ fn workspace(libraries: &[&Package]) -> String {
     )
 }
 
-/// Builds a package alone, since another one might ask for what it forgot: as it is, with each feature, and with all.
+/// Builds a package alone, since another one might ask for what it forgot: as it is, and with all features; with `--long`
+/// also with each of them.
 fn build(job: &mut Job, compiler: &Compiler, package: &Package) -> Result<(), Stop> {
-    let features = package.features.keys().map(|name| format!("--features={name}"));
+    let each = package.features.keys().filter(|_| job.long);
+    let features: Vec<_> = each.map(|name| format!("--features={name}")).collect();
     let all = (!package.features.is_empty()).then(|| "--all-features".to_owned());
     for features in [String::new()].into_iter().chain(features).chain(all) {
         let mut check = compiler.cargo();
@@ -125,32 +125,19 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// The oldest that is promised, by rustup, which installs it where it is missing; where it can't be had, this one.
-    fn oldest(job: &mut Job) -> Result<Self, Stop> {
+    /// The oldest that is promised; where it can't be had, this one.
+    fn oldest(job: &mut Job) -> Self {
         let version = env!("CARGO_PKG_RUST_VERSION");
-        let mut rustc = || {
-            let mut rustc = Command::new("rustup");
-            job.ask("rustc --version", rustc.args(["run", version, "rustc", "--version"]))
-        };
-        if let Ok(said) = rustc() {
-            return Ok(Self { version: Some(version), words: format!("by {}", said.trim()) });
-        }
-        let mut install = Command::new("timeout");
-        install.args([PATIENCE, "rustup", "toolchain", "install", version]);
-        install.args(["--profile", "minimal", "--no-self-update"]);
-        match job.run(&format!("installing Rust {version}"), &mut install) {
-            Ok(_) => Ok(Self { version: Some(version), words: format!("by rustc {version}") }),
+        match toolchain::install(job, version, &[]) {
+            Ok(said) => Self { version: Some(version), words: format!("by {said}") },
             Err(why) => {
                 let words = format!("by this compiler, since {version} can't be had ({why})");
-                Ok(Self { version: None, words })
+                Self { version: None, words }
             }
         }
     }
 
     fn cargo(&self) -> Command {
-        let Some(version) = self.version else { return cargo(&[]) };
-        let mut cargo = Command::new("rustup");
-        cargo.args(["run", version, "cargo"]).env("CARGO_TERM_COLOR", "never");
-        cargo
+        self.version.map_or_else(|| cargo(&[]), toolchain::cargo)
     }
 }

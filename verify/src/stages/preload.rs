@@ -1,7 +1,8 @@
 //! Programs that know libibverbs only, on the loopback: the library of its C ABI, loaded before libibverbs.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use verify::loopback::FABRIC;
@@ -31,14 +32,22 @@ const VARIABLES: [&str; 6] = [
 
 /// Builds the library: where it is.
 pub fn build(job: &mut Job) -> Result<PathBuf, Stop> {
-    let mut cargo = cargo(&["build", "--profile", "checker", "-p", PACKAGE]);
-    let messages = artifacts::build(job, "cargo build of the C ABI", &mut cargo)?;
+    built(&mut cargo(&["build", "--profile", "checker", "-p", PACKAGE]), job)
+}
+
+/// Builds it by this cargo.
+pub fn built(cargo: &mut Command, job: &mut Job) -> Result<PathBuf, Stop> {
+    let messages = artifacts::build(job, "cargo build of the C ABI", cargo)?;
     let library = artifacts::shared_library(&messages, TARGET);
     library.ok_or(Stop::Failed("cargo built no library of the C ABI".into()))
 }
 
-/// Has the program of this command load the `library`, and meet others in this `fabric`.
-pub fn onto<'a>(command: &'a mut Command, library: &Path, fabric: &Fabric) -> &'a mut Command {
+/// Has the program of this command load the library, or several of which it is one, and meet others in this `fabric`.
+pub fn onto<'a>(
+    command: &'a mut Command,
+    library: impl AsRef<OsStr>,
+    fabric: &Fabric,
+) -> &'a mut Command {
     for variable in VARIABLES {
         command.env_remove(variable);
     }

@@ -43,9 +43,16 @@ impl Place<'_> {
         let prefix = self.round.prefix.iter().copied();
         let words: Vec<_> = prefix.chain(words.iter().map(String::as_str)).collect();
         let mut command = Command::new(words[0]);
-        preload::onto(command.args(&words[1..]), &self.folder.join(LIBRARY), &self.fabric);
-        command.envs(self.round.variable).current_dir(self.folder);
+        let libraries = self.libraries(self.round.runtime);
+        preload::onto(command.args(&words[1..]), &libraries, &self.fabric);
+        command.envs(self.round.variables.iter().copied()).current_dir(self.folder);
         Side::start(&mut command, self.folder.join(side))
+    }
+
+    /// What is to be preloaded: the library behind this runtime.
+    pub fn libraries(&self, runtime: Option<&str>) -> String {
+        let library = self.folder.join(LIBRARY).to_string_lossy().into_owned();
+        runtime.map(|runtime| format!("{runtime}:")).unwrap_or_default() + &library
     }
 
     /// Runs a program to its end: what it said.

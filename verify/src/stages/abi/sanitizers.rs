@@ -1,6 +1,7 @@
 //! A correct program, built with ThreadSanitizer and with AddressSanitizer, is not accused on the loopback; one with the
 //! fault that the sanitizer is for is.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
 
-use super::meeting::{LIBRARY, Place};
+use super::meeting::Place;
 use super::side::Said;
 use super::{Fabric, Round, last_words};
 use crate::run::{Job, Stop, root};
@@ -38,26 +39,29 @@ struct Sanitizer {
     name: &'static str,
     /// Its shared runtime, if that must be the first library of a program.
     first: Option<&'static str>,
-    /// What the program has to do to be accused.
-    fault: &'static str,
-    /// What it is then accused of.
-    accused: &'static str,
+    /// What the program has to do to be accused, and of what it is then.
+    faults: &'static [(&'static str, &'static str)],
 }
 
 const SANITIZERS: [Sanitizer; 2] = [
     Sanitizer {
         name: "thread",
         first: None,
-        fault: "racy",
-        accused: "WARNING: ThreadSanitizer: data race",
+        faults: &[("racy", "WARNING: ThreadSanitizer: data race")],
     },
     Sanitizer {
         name: "address",
         first: Some("libasan.so"),
-        fault: "beyond",
-        accused: "ERROR: AddressSanitizer: heap-buffer-overflow",
+        faults: &[
+            ("beyond", "ERROR: AddressSanitizer: heap-buffer-overflow"),
+            ("outside", "ERROR: AddressSanitizer: heap-buffer-overflow"),
+            ("lost", "ERROR: LeakSanitizer: detected memory leaks"),
+        ],
     },
 ];
+
+/// The fault that only a library with a sanitizer sees, since that reads the bytes.
+const OF_LIBRARY: &str = "outside";
 
 /// What the correct program does, and the ways in which it waits and calls.
 const WORK: [(&str, &[&str]); 4] =
@@ -73,23 +77,26 @@ struct Built {
     first: Option<String>,
 }
 
-/// Builds the programs and runs them, all of it in the first round, and one thing in the others: how often.
+/// Builds the programs and runs them: in a round of the whole list, or one whose library has a sanitizer, too, all of it, and
+/// in the others one thing. How often.
 pub fn run(rounds: &[&Round], folder: &Path, job: &mut Job) -> Result<String, Stop> {
     let built = build(folder, job)?;
-    let mut count = 0;
-    for (nth, round) in rounds.iter().enumerate() {
-        for built in &built {
-            for (mode, way) in runs(built.sanitizer, nth == 0) {
+    let (mut count, mut ran) = (0, BTreeSet::new());
+    for round in rounds {
+        // No program can have another runtime than its library.
+        let fits = |built: &&Built| round.runtime.is_none() || built.first.is_some();
+        for built in built.iter().filter(fits) {
+            ran.insert((built.compiler, built.sanitizer.name));
+            for (mode, way) in runs(built.sanitizer, round.all, round.runtime.is_some()) {
                 built.run([mode, way], round, folder, job)?;
                 count += 1;
             }
         }
     }
-    let (with, without): (Vec<_>, Vec<_>) = pairs().partition(|(compiler, sanitizer)| {
-        built
-            .iter()
-            .any(|built| (built.compiler, built.sanitizer.name) == (*compiler, sanitizer.name))
-    });
+    let built: BTreeSet<_> = built.iter().map(|one| (one.compiler, one.sanitizer.name)).collect();
+    let key = |(compiler, sanitizer): &(&'static str, &Sanitizer)| (*compiler, sanitizer.name);
+    let with: Vec<_> = pairs().filter(|pair| ran.contains(&key(pair))).collect();
+    let without: Vec<_> = pairs().filter(|pair| !built.contains(&key(pair))).collect();
     let missing = if without.is_empty() { "" } else { ", not here: " };
     Ok(format!("{count} runs under {}{missing}{}", names(&with), names(&without)))
 }
@@ -100,11 +107,12 @@ fn names(pairs: &[(&str, &Sanitizer)]) -> String {
     pairs.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// What is done under a sanitizer, the fault last.
-fn runs(sanitizer: &Sanitizer, all: bool) -> Vec<(&'static str, &'static str)> {
+/// What is done under a sanitizer, the faults last: all of it in a round of the whole list, or where the library has one, too.
+fn runs(sanitizer: &Sanitizer, all: bool, has_library: bool) -> Vec<(&'static str, &'static str)> {
     let work = WORK.iter().flat_map(|(mode, ways)| ways.iter().map(move |way| (*mode, *way)));
-    let work = work.chain([(sanitizer.fault, WAYS[0])]);
-    work.filter(|run| all || *run == ("processes", WAYS[0])).collect()
+    let faults = sanitizer.faults.iter().map(|(fault, _)| (*fault, WAYS[0]));
+    let work = work.chain(faults.filter(|(fault, _)| has_library || *fault != OF_LIBRARY));
+    work.filter(|run| all || has_library || *run == ("processes", WAYS[0])).collect()
 }
 
 /// Compiles the program by each compiler that is there, with each sanitizer, for every user to run.
@@ -169,20 +177,18 @@ impl Built {
             said = self.say(&place, &FIXED, &words)?;
         }
         job.log(&format!("$ {what}\n{}", said.output))?;
-        let judged = match words[0] == sanitizer.fault {
-            true => must_be_accused(sanitizer, &said),
-            false => must_be_done(&said).and_then(|()| place.fabric.check_gone()),
+        let judged = match sanitizer.faults.iter().find(|(fault, _)| *fault == words[0]) {
+            Some((_, accused)) => must_be_accused(accused, &said),
+            None => must_be_done(&said).and_then(|()| place.fabric.check_gone()),
         };
         judged.map_err(|why| Stop::Failed(format!("{what}: {why}{}", last_words(&said.output))))
     }
 
     /// What it says.
     fn say(&self, place: &Place<'_>, before: &[&str], words: &[&str]) -> Result<Said, Stop> {
-        let library = place.folder.join(LIBRARY).to_string_lossy().into_owned();
-        let libraries: Vec<_> = self.first.iter().chain([&library]).map(String::as_str).collect();
         let mut command: Vec<_> = before.iter().map(|&word| word.to_owned()).collect();
         command.extend(["env", "-u", "TSAN_OPTIONS", "-u", "ASAN_OPTIONS"].map(str::to_owned));
-        command.push(format!("LD_PRELOAD={}", libraries.join(":")));
+        command.push(format!("LD_PRELOAD={}", place.libraries(self.first.as_deref())));
         command.push(self.program.to_string_lossy().into_owned());
         command.extend(words.iter().map(|&word| word.to_owned()));
         place.run(&command)
@@ -199,10 +205,10 @@ fn must_be_done(Said { output, end }: &Said) -> Result<(), String> {
     }
 }
 
-/// It was accused.
-fn must_be_accused(sanitizer: &Sanitizer, Said { output, end }: &Said) -> Result<(), String> {
+/// It was accused of this.
+fn must_be_accused(accused: &str, Said { output, end }: &Said) -> Result<(), String> {
     let status = end.ok_or("its time was over")?;
-    match !status.success() && output.contains(sanitizer.accused) {
+    match !status.success() && output.contains(accused) {
         true => Ok(()),
         false => Err(format!("{status}, and nobody noticed its fault")),
     }
@@ -236,21 +242,23 @@ mod tests {
 
     #[test]
     fn a_faulty_program_must_be_accused_of_its_fault() {
-        for sanitizer in &SANITIZERS {
-            let accused = format!("{} (pid=1)\n", sanitizer.accused);
-            assert_eq!(must_be_accused(sanitizer, &said(&accused, Some(66 << 8))), Ok(()));
-            assert!(must_be_accused(sanitizer, &said(&accused, Some(0))).is_err());
-            assert!(must_be_accused(sanitizer, &said(DONE, Some(66 << 8))).is_err());
-            assert!(must_be_accused(sanitizer, &said(&accused, None)).is_err());
+        for (_, fault) in SANITIZERS.iter().flat_map(|sanitizer| sanitizer.faults) {
+            let accused = format!("{fault} (pid=1)\n");
+            assert_eq!(must_be_accused(fault, &said(&accused, Some(66 << 8))), Ok(()));
+            assert!(must_be_accused(fault, &said(&accused, Some(0))).is_err());
+            assert!(must_be_accused(fault, &said(DONE, Some(66 << 8))).is_err());
+            assert!(must_be_accused(fault, &said(&accused, None)).is_err());
         }
     }
 
     #[test]
     fn the_first_round_has_all_and_the_others_what_two_processes_do() {
         for sanitizer in &SANITIZERS {
-            assert_eq!(runs(sanitizer, true).len(), 3 * WAYS.len() + 2);
-            assert_eq!(runs(sanitizer, true).last(), Some(&(sanitizer.fault, "polling")));
-            assert_eq!(runs(sanitizer, false), [("processes", "polling")]);
+            let (work, faults) = (3 * WAYS.len() + 1, sanitizer.faults.len());
+            assert_eq!(runs(sanitizer, false, true).len(), work + faults);
+            assert_eq!(runs(sanitizer, true, true)[work].0, sanitizer.faults[0].0);
+            assert!(runs(sanitizer, true, false).iter().all(|(mode, _)| *mode != OF_LIBRARY));
+            assert_eq!(runs(sanitizer, false, false), [("processes", "polling")]);
         }
     }
 }

@@ -4,6 +4,7 @@
  */
 
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,26 @@ static void beyond(enum way way)
 	destroy_both();
 }
 
+/* Has a byte sent that is behind a buffer of its own. */
+static void outside(enum way way)
+{
+	struct end *end = &ends[0];
+
+	make_both(way);
+	HOLDS((end->out = malloc(INLINE - 1)));
+	memset(end->out, 0, INLINE - 1);
+	post_receive(&ends[1], INLINE);
+	post(end, IBV_WR_SEND, INLINE);
+}
+
+/* Loses lists that the library gave it; a pointer to one or another may be left somewhere. */
+static void lost(enum way way)
+{
+	(void)way;
+	for (int i = 0; i < 10; i++)
+		HOLDS(rdma_get_devices(NULL));
+}
+
 /* Two threads that meet by librdmacm: what one did before it asks, the other finds. */
 static void connected(enum way way)
 {
@@ -281,7 +302,8 @@ struct named {
 /* What is done, by the first word that names it, or the way, by the second. */
 static const struct named MODES[] = {
 	{"threads", threads, 0}, {"handed", handed, 0}, {"processes", processes, 0},
-	{"connected", connected, 0}, {"racy", racy, 0}, {"beyond", beyond, 0}, {NULL, NULL, 0},
+	{"connected", connected, 0}, {"racy", racy, 0}, {"beyond", beyond, 0}, {"outside", outside, 0},
+	{"lost", lost, 0}, {NULL, NULL, 0},
 };
 static const struct named WAYS[] = {
 	{"polling", NULL, POLLING}, {"sleeping", NULL, SLEEPING}, {"extended", NULL, EXTENDED}, {NULL, NULL, 0},

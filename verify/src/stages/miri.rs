@@ -1,0 +1,34 @@
+//! The engine's tests in Miri, an interpreter that knows which memory is initialised, who may access it through which
+//! pointer, and which accesses race; and that delivers old values of atomics where the orderings allow them.
+
+use super::{libtest, toolchain};
+use crate::run::{Job, Stop};
+
+/// Tree borrows, and no integer that becomes a pointer. Time is counted in steps and nothing comes from outside, so that a
+/// seed says what happens; whoever asks for a folder hears that there is none.
+const FLAGS: &str = "-Zmiri-tree-borrows -Zmiri-strict-provenance -Zmiri-isolation-error=hide \
+                     -Zmiri-env-set=PROPTEST_CASES=1";
+
+/// The modules of the engine's tests that are run: on a commit those of what has unsafe code or is built on it.
+const MODULES: [&str; 8] =
+    ["queue::", "channel::", "cq::", "shared_cq::", "ledger::", "budget::", "tracked::", "fake::"];
+/// Those that `--long` runs beside them.
+const MORE: [&str; 6] = ["counters::", "observe::", "ends::", "handlers::", "wc::", "wr::"];
+/// With how many seeds that is.
+const SEEDS: u64 = 64;
+
+/// Runs the tests with the one seed, or with many.
+pub fn run(job: &mut Job) -> Result<String, Stop> {
+    toolchain::nightly(job)?;
+    let seeds = if job.long { SEEDS } else { 1 };
+    let mut miri = toolchain::cargo(toolchain::NIGHTLY);
+    miri.args(["miri", "test", "--locked", "-p", "cq-core", "--test", "engine", "--"]);
+    miri.args(MODULES).args(MORE.iter().filter(|_| job.long));
+    let seeded = match job.long {
+        true => format!("-Zmiri-many-seeds={}..{}", job.seed, job.seed + seeds),
+        false => format!("-Zmiri-seed={}", job.seed),
+    };
+    miri.env("MIRIFLAGS", format!("{FLAGS} {seeded}")).env("CARGO_TARGET_DIR", "target/miri");
+    let tests = libtest::run("cargo miri test", &mut miri, job)?;
+    Ok(format!("{tests} tests, {seeds} seeds; each that is not for Miri says why in its source"))
+}
