@@ -73,8 +73,8 @@ impl Place {
     }
 }
 
-/// Memory of which two pieces are registered. The rest must not be written, which this sees, nor touched, which AddressSanitizer sees
-/// if it is not the system that does it.
+/// Memory with two registered regions. Nothing else of it may be written: this type finds that. Nor may it be read, which
+/// AddressSanitizer finds, unless the system does it.
 pub struct Canary(Box<[u64]>);
 
 unsafe extern "C" {

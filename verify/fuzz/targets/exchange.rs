@@ -1,4 +1,4 @@
-//! The peer of `cq_core::exchange` sends any bytes, in any pieces, and closes the stream or not. The victim exchanges endpoints
+//! The peer of `cq_core::exchange` sends any bytes, in parts of any length, and closes the stream or not. The victim exchanges endpoints
 //! with it and waits at the barrier. Each step ends in time, with an endpoint that encodes as it was sent or an error that says
 //! something.
 #![no_main]
@@ -15,13 +15,13 @@ use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
 struct Input {
-    pieces: Vec<Piece>,
+    parts: Vec<Part>,
     is_closed: bool,
     steps: [bool; 3],
 }
 
 #[derive(Arbitrary, Debug)]
-enum Piece {
+enum Part {
     Any(Vec<u8>),
     /// A frame of this step, with an endpoint where it has one.
     Frame(u8, [u8; Endpoint::BYTES]),
@@ -39,7 +39,7 @@ fn frame(step: u8, body: &[u8]) -> Vec<u8> {
     [b"CQVB", &VERSION.to_be_bytes()[..], &[0, step], body].concat()
 }
 
-impl Piece {
+impl Part {
     fn bytes(&self) -> Vec<u8> {
         let honest = Endpoint::new(17).to_bytes();
         match self {
@@ -58,7 +58,7 @@ impl Piece {
 fuzz_target!(|input: Input| {
     let (near, mut far) = UnixStream::pair().expect("there are descriptors");
     far.set_nonblocking(true).expect("it is a socket");
-    let sent: Vec<_> = input.pieces.iter().flat_map(Piece::bytes).take(4096).collect();
+    let sent: Vec<_> = input.parts.iter().flat_map(Part::bytes).take(4096).collect();
     far.write_all(&sent).expect("the socket takes as much");
     if input.is_closed {
         far.shutdown(Shutdown::Write).expect("it is connected");

@@ -2,7 +2,7 @@
 //! there it is a word that the victim is about to load.
 //! The victims are two processes: one creates every kind of object, connects, posts, polls, changes and destroys; the other
 //! attaches to what was overwritten, exchanges messages, and ends without cleaning up, so that the first recovers from its
-//! death. Neither may panic, hang, or touch memory that was not registered, and whoever waits for a lock gives up in time.
+//! death. Neither may panic, hang, or touch memory that was not registered, and a wait for a lock ends in time.
 #![no_main]
 
 use std::io::{Read, Write as _};

@@ -1,4 +1,4 @@
-//! Whoever starts a program sets its `RXE_LOOP_*` variables to any bytes. The victim is a program that opens the device. Each
+//! The environment of a program has any bytes in its `RXE_LOOP_*` variables. The victim is a program that opens the device. Each
 //! text is a value, or an error that says something; limits that are accepted print as a text with the same value, and a name
 //! leads to files of no other fabric.
 #![no_main]

@@ -1,5 +1,5 @@
 //! A process that shares a raw queue's memory writes any word of it, at any time: between the calls of both sides, and while
-//! they call back. The victims are the producer and the consumer, whoever resumes them, and whoever recovers the queue after a
+//! they call back. The victims are the producer and the consumer, those that resume after them, and the one that recovers the queue after a
 //! producer was killed. Nothing may panic, hang, or touch a byte outside the memory, and no call may return more than was
 //! asked for. As long as nobody has written, what is polled is what was pushed.
 #![no_main]

@@ -1,5 +1,5 @@
 //! A peer, or a file, gives texts and numbers: addresses of ports, and the JSON in which endpoints, remote memory (librpma's
-//! descriptors), attributes, events and counts travel. The victim is whoever reads them. Each is a value that encodes as one
+//! descriptors), attributes, events and counts travel. The victim is the program that reads them. Each is a value that encodes as one
 //! that is equal, or an error that says something; and each number has a text, whether it is known or not.
 #![no_main]
 

@@ -18,7 +18,7 @@ const TOOL: [&str; 6] = ["install", "cargo-fuzz", "--locked", "--version", "0.13
 const TOOLS: &str = "target/tools";
 const CRATE: &str = "verify/fuzz";
 const TARGET: &str = "target/fuzz";
-/// What libFuzzer is told. An input that takes longer than so many seconds hangs.
+/// libFuzzer's options. An input that takes longer than so many seconds hangs.
 const OPTIONS: [&str; 4] =
     ["-timeout=20", "-len_control=0", "-max_len=1024", "-print_final_stats=1"];
 
@@ -27,7 +27,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::nightly(job)?;
     let mut install = toolchain::cargo(toolchain::NIGHTLY);
     job.run("cargo install cargo-fuzz", install.args(TOOL).arg(TOOLS))?;
-    let triple = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+    let triple = toolchain::host();
     let folders = ["--target-dir", TARGET, "--target", &triple];
     job.run("cargo fuzz build", fuzz("build").args(folders))?;
     let names = job.ask("cargo fuzz list", &mut fuzz("list"))?;

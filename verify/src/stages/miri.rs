@@ -5,7 +5,7 @@ use super::{libtest, toolchain};
 use crate::run::{Job, Stop};
 
 /// Tree borrows, and no integer that becomes a pointer. Time is counted in steps and nothing comes from outside, so that a
-/// seed says what happens; whoever asks for a folder hears that there is none.
+/// seed says what happens; system calls that would reach outside fail.
 const FLAGS: &str = "-Zmiri-tree-borrows -Zmiri-strict-provenance -Zmiri-isolation-error=hide \
                      -Zmiri-env-set=PROPTEST_CASES=1";
 

@@ -76,11 +76,12 @@ impl Fault {
 
     /// Runs its stage in the copy.
     fn must_be_found(&self, copy: &Path, job: &mut Job) -> Result<(), Stop> {
+        let log = copy.join(log_path(&self.stage));
+        fs::write(&log, "")?;
         let mut stage = Command::new(env::current_exe()?);
         stage.args(["--alone", &self.stage, "--show"]).env(ROOT, copy);
         let (status, said) = job.attempt(&format!("{}: {}", self.stage, self.what), &mut stage)?;
-        let log = fs::read(copy.join(log_path(&self.stage)))?;
-        let log = String::from_utf8_lossy(&log);
+        let log = String::from_utf8_lossy(&fs::read(log)?).into_owned();
         let why = if status.success() {
             "the stage passed"
         } else if !(said.contains(&self.says) || log.contains(&self.says)) {

@@ -22,7 +22,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 /// The cargo that builds with a sanitizer. With a target, so that what runs at build time has none.
 fn cargo(sanitizer: &str, subcommand: &str) -> Command {
     let mut cargo = toolchain::cargo(toolchain::NIGHTLY);
-    cargo.args([subcommand, "--locked", "--target", "x86_64-unknown-linux-gnu"]);
+    cargo.args([subcommand, "--locked", "--target", &toolchain::host()]);
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo.env("RUSTFLAGS", flags("RUSTFLAGS", &format!("-Zsanitizer={sanitizer}")));
     cargo.env("CARGO_TARGET_DIR", format!("target/{sanitizer}-sanitizer"));

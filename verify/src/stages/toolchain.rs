@@ -1,5 +1,6 @@
 //! Compilers beside the one that built this program, by rustup, which installs them where they are missing.
 
+use std::env;
 use std::process::Command;
 
 use crate::packages;
@@ -39,6 +40,11 @@ pub fn nightly(job: &mut Job) -> Result<(), Stop> {
         let by_hand = format!("rustup toolchain install {NIGHTLY} --component {components}");
         Stop::Skipped(format!("{why}; by hand: {by_hand}"))
     })
+}
+
+/// This machine, as Rust names it.
+pub fn host() -> String {
+    format!("{}-unknown-linux-gnu", env::consts::ARCH)
 }
 
 /// The cargo of a toolchain that is installed.

@@ -103,7 +103,7 @@ impl Request {
             Some(Count::Few(count)) => c_int::from(count % 20),
             Some(Count::Any(count)) => count,
         };
-        // What C is told of memory is so, up to the most that a queue pair allows.
+        // A list is as long as its count says, up to the most that a queue pair allows: C can't be protected from less.
         list.resize(list.len().max(usize::try_from(count).unwrap_or(0).min(SGES)), zeroed());
         (list.into(), count)
     }

@@ -65,7 +65,8 @@ impl Number {
 /// Calls what C calls.
 macro_rules! c {
     ($($call:tt)+) => {
-        // SAFETY: any pointer may be handed in as a handle; all others lead to what C is told of them.
+        // SAFETY: the library accepts any pointer as a handle. All other pointers lead to memory of the length that is passed
+        // with them, which lives until the call returns.
         unsafe { $($call)+ }
     };
 }

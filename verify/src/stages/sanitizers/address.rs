@@ -10,8 +10,7 @@ use crate::run::{Job, Stop};
 use crate::stages::abi::{self, Round};
 use crate::stages::{libtest, preload};
 
-/// Where each process says what it is accused of, whoever started it and whatever becomes of its output: in a file that has
-/// the program's name.
+/// Where the reports of each process go, also of children and where its output is lost: a file with the program's name.
 macro_rules! reports {
     () => {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../target/verify/accusations")
