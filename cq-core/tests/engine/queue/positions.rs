@@ -48,7 +48,8 @@ fn shapes() -> impl Strategy<Value = Shape> {
 
 /// In how many rounds more a position is looked at: at most those of all generations, twice.
 fn rounds() -> impl Strategy<Value = u64> {
-    prop_oneof![1..4_u64, (1 << 15) - 2..(1 << 15) + 3_u64, 1..(1 << 16) + 1_u64]
+    let one_bit = (0_u32..17).prop_map(|bit| 1_u64 << bit);
+    prop_oneof![one_bit, (1 << 15) - 2..(1 << 15) + 3_u64, 1..(1 << 16) + 1_u64]
 }
 
 proptest! {
