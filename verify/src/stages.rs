@@ -5,7 +5,7 @@ use std::time::Duration;
 use verify_layers::check;
 
 use crate::guest;
-use crate::run::{Job, Stop, cargo, cargo_with_cfg, processors, root};
+use crate::run::{Job, Stop, cargo, processors, root};
 
 mod abi;
 mod artifacts;
@@ -153,7 +153,7 @@ pub static STAGES: [Stage; 21] = [
         .long("three preemptions also in models that have two because of their size")
         .shares(&[Shared::Loom]),
     Stage::new("test", 580, test)
-        .shows("unit, integration and documentation tests pass, those of cq-core also without 64-bit atomics")
+        .shows("unit, integration and documentation tests pass")
         .why("processes, killed processes, corrupted shared memory, system calls: what the conformance suite can't test")
         .long("thousands of kills, corrupted fabrics and random inputs, also without debug assertions")
         .shares(&[Shared::Debug]),
@@ -220,7 +220,7 @@ pub static STAGES: [Stage; 21] = [
         .misses("what ten seconds of each target from the kept corpus do not reach; two hostile processes at once")
         .long("an hour of each target"),
     Stage::new("processors", 240, processors::run)
-        .shows("the engine's tests pass on Arm of 64 and of 32 bits, what has layouts or orders of bytes on a big-endian s390x; the device's suite on Arm of 64 bits")
+        .shows("the engine's tests pass on Arm of 64 bits, and of 32 bits without 64-bit atomics; what has layouts or orders of bytes on a big-endian s390x; the device's suite on Arm of 64 bits")
         .why("a wrong width or order of bytes is right on x86")
         .misses("weak orderings that QEMU does not show on x86; what its system calls lack")
         .long("all tests of the device that QEMU's system calls allow")
@@ -303,16 +303,12 @@ fn test(job: &mut Job) -> Result<String, Stop> {
         // Clippy sees everything with libibverbs only.
         return Err(Stop::Failed("the compiler warns where libibverbs is left out".into()));
     }
-    // With what is off by default, too.
-    let narrow = ["test", "-p", "cq-core", "--features", "defmt", "--lib", "--tests"];
-    let mut narrow = cargo_with_cfg("cq_core_word32", &narrow);
-    let narrow = libtest::run("cargo test of cq-core without 64-bit atomics", &mut narrow, job)?;
     if job.long {
         // What happens in between is another matter without debug assertions.
         let mut fast = cargo(&["test", "--release", "-p", "transport-rxe-loop", "--lib"]);
         libtest::run("cargo test --release of the device", &mut fast, job)?;
     }
-    Ok(format!("{} tests, {narrow} without 64-bit atomics", libtest::passed(&output)))
+    Ok(format!("{} tests", libtest::passed(&output)))
 }
 
 /// Reads all crates, and names each fault against the table `verify/layers.toml`.

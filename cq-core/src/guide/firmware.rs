@@ -166,15 +166,9 @@
 //! The manifest needs `cortex-m` (with `critical-section-single-core`, by which its `Peripherals::take` is safe on one
 //! core), `cortex-m-rt`, a handler of panics, and for QEMU `cortex-m-semihosting`, whose `debug::exit` ends a run with a
 //! status; `.cargo/config.toml` names the target, `memory.x` the addresses of flash and RAM. Copy all of them from the
-//! example, with its `build.rs`. In its folder:
-//!
-//! | toolchain | builds it, and runs it in QEMU (`qemu-system-arm`) |
-//! |---|---|
-//! | rustup | `rustup target add thumbv7em-none-eabihf`, then `cargo run` |
-//! | Debian's | `apt-get install rustc-web cargo-web rust-web-src lld`, then `PATH=/usr/bin:$PATH CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER=ld.lld RUSTC_BOOTSTRAP=1 cargo run -Zbuild-std=core`: core is compiled from its source |
-//!
-//! For a core without compare-and-swap these are `rustup target add thumbv6m-none-eabi`, `cargo run --target
-//! thumbv6m-none-eabi`, and `CARGO_TARGET_THUMBV6M_NONE_EABI_LINKER`. What goes to the flash is built with `--release`.
+//! example, with its `build.rs`. In its folder, `rustup target add thumbv7em-none-eabihf` and `cargo run` build it and run it
+//! in QEMU (`qemu-system-arm`); for a core without compare-and-swap, `rustup target add thumbv6m-none-eabi` and `cargo run
+//! --target thumbv6m-none-eabi` do. What goes to the flash is built with `--release`.
 //!
 //! # Why no wake-up is lost
 //! [`wait`](crate::cq::CompletionQueue::wait) polls, takes events, arms the queue and looks at it again

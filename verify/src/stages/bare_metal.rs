@@ -1,127 +1,75 @@
-//! cq-core without an operating system, built with Debian's toolchain: it ships the source of core for
-//! its compiler, and so needs no precompiled target. Firmware with it also runs.
+//! cq-core without an operating system, for targets that rustup has core for. Firmware with it also runs.
 
-use std::env;
-use std::ffi::OsStr;
 use std::process::Command;
+use std::{fs, io};
 
-use crate::run::{Job, Stop, root};
+use super::toolchain;
+use crate::run::{self, Job, Stop, root};
 
 mod firmware;
 
-/// What brings the compiler, its cargo and the source of core; a linker, which that compiler lacks for other targets;
-/// and a board.
-pub const PACKAGES: &[&str] = &["rustc-web", "cargo-web", "rust-web-src", "lld", "qemu-system-arm"];
-
-const RUSTC: &str = "/usr/bin/rustc";
-const CARGO: &str = "/usr/bin/cargo";
+/// A board.
+pub const PACKAGES: &[&str] = &["qemu-system-arm"];
 
 const TARGETS: [&str; 4] =
     ["thumbv7em-none-eabihf", "thumbv6m-none-eabi", "aarch64-unknown-none", "x86_64-unknown-none"];
+/// Has neither a compare-and-swap nor, with an allocator, `Arc`.
+const SMALL: &str = TARGETS[1];
+/// Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
+const FEATURES: &str = "defmt,heapless,log,portable-atomic,stream,test-util";
+
+/// Where all is built; with an allocator, elsewhere: what was read for one of them is not to be taken for the other's.
+const TARGET: &str = "target/bare-metal";
+const ALLOC: &str = "target/bare-metal/alloc";
 
 /// Builds for every target, and runs the firmware.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let version = job.run("rustc --version", Command::new(RUSTC).arg("--version"))?;
-    let version = version.trim();
-    let needed = env!("CARGO_PKG_RUST_VERSION");
-    if release(version) < release(needed) {
-        return Err(Stop::Skipped(format!(
-            "{RUSTC} is {version}, {needed} is needed: Debian's security archive has a newer one"
-        )));
+    toolchain::add_targets(job, &TARGETS)?;
+    let mut build = cargo(&["env"], "build", &TARGETS, TARGET);
+    job.run("cargo build for all targets", build.args(["-p", "cq-core", "--features", FEATURES]))?;
+    let mut build = cargo(&["env"], "build", &[SMALL], ALLOC);
+    job.run("cargo build with alloc", build.args(["-p", "cq-core", "--features", "alloc"]))?;
+    if !reads(ALLOC, SMALL, "liballoc-")? {
+        return Err(Stop::Failed("what is built with alloc does not read it".into()));
     }
-    job.run("cargo build for all targets", &mut build(&TARGETS))?;
-    job.run("cargo build with alloc", &mut build_with_alloc())?;
+    for target in TARGETS {
+        if !reads(TARGET, target, "libcore-")? || reads(TARGET, target, "liballoc-")? {
+            return Err(Stop::Failed(format!("cq-core needs an allocator on {target}")));
+        }
+    }
     let ran = firmware::run(job)?;
     Ok(format!("{} targets: {}; {ran}", TARGETS.len(), TARGETS.join(", ")))
 }
 
-/// Builds cq-core.
-fn build(targets: &[&str]) -> Command {
-    let mut command = cargo(&["env"], "build", targets);
-    // Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
-    command.args([
-        "-p",
-        "cq-core",
-        "--features",
-        "defmt,heapless,log,portable-atomic,stream,test-util",
-    ]);
-    command
+/// Whether the compiler has read a library of this name for a target, by its notes.
+fn reads(folder: &str, target: &str, library: &str) -> io::Result<bool> {
+    for entry in fs::read_dir(root().join(folder).join(target).join("debug/deps"))? {
+        let path = entry?.path();
+        let is_note = path.extension().is_some_and(|extension| extension == "d");
+        if is_note && fs::read_to_string(path)?.contains(library) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-/// Builds cq-core with an allocator for a target without compare-and-swap, which has no `Arc`.
-fn build_with_alloc() -> Command {
-    let mut command = cargo(&["env"], "build", &["thumbv6m-none-eabi"]);
-    command.args(["-Zbuild-std=core,alloc", "-p", "cq-core", "--features", "alloc"]);
-    command
-}
-
-/// Debian's cargo, started by this. Nothing but core is built for the targets, and `extern crate alloc` finds no crate
-/// unless that is asked for, too: that a build without it passes shows that there is no allocation. All that it builds has
-/// the same settings, so that core is built once.
-fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
+/// Our cargo, started by this.
+fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str], folder: &str) -> Command {
+    let cargo = run::cargo(&[subcommand, "--locked"]);
     let mut command = Command::new(launcher[0]);
-    for (name, _) in env::vars_os().filter(|(name, _)| belongs_to_the_toolchain(name)) {
-        command.env_remove(name);
-    }
-    // The bootstrap flag lets a stable compiler take -Z; the path keeps rustup's proxies away.
-    command.env("PATH", "/usr/bin:/bin").env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1");
-    command.args(&launcher[1..]).args([CARGO, subcommand, "--locked", "-Zbuild-std=core"]);
-    // At once, so that no processor waits for the one that compiles core.
+    command.args(&launcher[1..]).arg(cargo.get_program()).args(cargo.get_args());
+    // At once, so that no processor waits.
     command.args(targets.iter().flat_map(|target| ["--target", target]));
-    for target in ["THUMBV7EM_NONE_EABIHF", "THUMBV6M_NONE_EABI"] {
-        command.env(format!("CARGO_TARGET_{target}_LINKER"), "ld.lld");
-    }
+    // What tunes builds for this machine is not for others.
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
     command.env(
         "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
         "--cfg=portable_atomic_unsafe_assume_single_core",
     );
-    // Each target compiles code that clippy, which sees this machine's, does not.
-    command.args(["-Zwarnings", "--config", "build.warnings='deny'"]);
-    command.args(["--config", "profile.dev.debug=0", "--target-dir"]);
-    command.arg(root().join("target/bare-metal"));
+    // The flag lets a stable compiler take -Z. Each target compiles code that clippy, which sees this machine's, does not.
+    command.env("RUSTC_BOOTSTRAP", "1").args(["-Zbinary-dep-depinfo", "-Zwarnings"]);
+    command.args(["--config", "build.warnings='deny'", "--config", "profile.dev.debug=0"]);
+    command.arg("--target-dir").arg(root().join(folder));
     command
-}
-
-/// Whether the variable comes from the cargo around us, or tunes builds for this machine: neither may
-/// reach the other toolchain. How to reach the registry may.
-fn belongs_to_the_toolchain(name: &OsStr) -> bool {
-    const REGISTRY: [&str; 4] = ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR"];
-    let name = name.to_string_lossy();
-    let is = |prefix: &&str| name.starts_with(*prefix);
-    ["CARGO", "RUST", "LD_LIBRARY_PATH"].iter().any(is) && !REGISTRY.iter().any(is)
-}
-
-/// The first version number in `text`, as far as it is ordered here: major and minor.
-fn release(text: &str) -> Option<(u32, u32)> {
-    let number =
-        text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
-    let mut parts = number.split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_compared_as_numbers_and_one_that_cannot_be_read_is_too_old() {
-        let debian = release("rustc 1.96.0 (ac68faa20 2026-05-25) (built from a source tarball)");
-        assert_eq!(debian, Some((1, 96)));
-        assert!(release("rustc 1.100.0") > release("1.87"));
-        for old in ["rustc 1.85.1 (Debian)", "rustc: cannot open shared object file"] {
-            assert!(release(old) < release("1.87"));
-        }
-    }
-
-    #[test]
-    fn the_outer_toolchain_does_not_leak_and_the_registry_stays_reachable() {
-        for name in ["CARGO", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "LD_LIBRARY_PATH"]
-        {
-            assert!(belongs_to_the_toolchain(OsStr::new(name)), "{name}");
-        }
-        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "HOME", "https_proxy"] {
-            assert!(!belongs_to_the_toolchain(OsStr::new(name)), "{name}");
-        }
-    }
 }

@@ -3,8 +3,7 @@
 
 use std::process::Command;
 
-use super::libtest;
-use crate::packages;
+use super::{libtest, toolchain};
 use crate::run::{Job, Stop, cargo};
 
 /// The emulators, and linkers with a C library for each.
@@ -24,31 +23,33 @@ struct Processor {
     target: &'static str,
     gcc: &'static str,
     qemu: &'static str,
+    /// Flags for its compiler.
+    flags: &'static str,
     /// What runs there, and what beside it with `--long`.
     tests: &'static [Tests],
     more: &'static [Tests],
 }
 
-/// A package, its program of tests, and which of these: all, where none is named.
-type Tests = (&'static str, &'static str, &'static [&'static str]);
+/// Programs of tests, in cargo's words, and which tests of theirs: all, where none is named.
+type Tests = (&'static str, &'static [&'static str]);
 
-const ALL: Tests = ("cq-core", "engine", &[]);
+const ENGINE: &str = "-p cq-core --test engine";
+const ALL: Tests = (ENGINE, &[]);
+/// With what is off by default, too.
+const MORE_THAN_ALL: Tests = ("-p cq-core --features defmt --test engine --test defmt", &[]);
 /// What has a layout or an order of bytes. QEMU's eventfd(2) has the wrong one.
 const LAYOUTS: Tests = (
-    "cq-core",
-    "engine",
+    ENGINE,
     &["queue::", "wc::", "wr::", "setup::", "exchange::", "rpma::", "counters::", "texts::"],
 );
 /// Tests of the device that start no other process, since QEMU does not start one.
 const DEVICE: Tests = (
-    "transport-rxe-loop",
-    "device",
+    "-p transport-rxe-loop --test device",
     &["posting::", "srq::", "states::", "windows::", "regions::", "resize::", "overrun::"],
 );
 /// The same, which take longer.
 const MORE_OF_THE_DEVICE: Tests = (
-    "transport-rxe-loop",
-    "device",
+    "-p transport-rxe-loop --test device",
     &["datagrams::", "faults::", "gids::", "inflight::", "objects::", "rpma::", "threads"],
 );
 
@@ -57,6 +58,7 @@ const PROCESSORS: [Processor; 3] = [
         target: "aarch64-unknown-linux-gnu",
         gcc: "aarch64-linux-gnu",
         qemu: "aarch64",
+        flags: "",
         tests: &[ALL, DEVICE],
         more: &[MORE_OF_THE_DEVICE],
     },
@@ -64,13 +66,16 @@ const PROCESSORS: [Processor; 3] = [
         target: "armv7-unknown-linux-gnueabihf",
         gcc: "arm-linux-gnueabihf",
         qemu: "arm",
-        tests: &[ALL],
+        // As for the smaller ones, which have no 64-bit atomics.
+        flags: "--cfg=cq_core_word32",
+        tests: &[MORE_THAN_ALL],
         more: &[],
     },
     Processor {
         target: "s390x-unknown-linux-gnu",
         gcc: "s390x-linux-gnu",
         qemu: "s390x",
+        flags: "",
         tests: &[LAYOUTS],
         more: &[],
     },
@@ -81,19 +86,13 @@ const CASES: &str = "16";
 
 /// Builds the tests for each processor, and runs them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let mut add = Command::new("rustup");
-    add.args(["target", "add"]).args(PROCESSORS.iter().map(|processor| processor.target));
-    {
-        // Stages run side by side, and rustup expects to be alone.
-        let _lock = packages::lock()?;
-        job.run("rustup target add", &mut add)?;
-    }
+    toolchain::add_targets(job, &PROCESSORS.each_ref().map(|processor| processor.target))?;
     let mut counts = Vec::new();
     for processor in &PROCESSORS {
         let more = if job.long { processor.more } else { &[] };
         let mut passed = 0;
-        for tests @ (_, program, _) in processor.tests.iter().chain(more) {
-            let what = format!("{program} on {}", processor.qemu);
+        for tests in processor.tests.iter().chain(more) {
+            let what = format!("cargo test {} on {}", tests.0, processor.qemu);
             passed += libtest::run(&what, &mut processor.cargo(tests, job.long), job)?;
         }
         counts.push(format!("{passed} on {}", processor.qemu));
@@ -103,16 +102,16 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 
 impl Processor {
     /// The cargo that builds such a program and has the emulator run it.
-    fn cargo(&self, &(package, program, tests): &Tests, long: bool) -> Command {
-        let Self { target, gcc, qemu, .. } = self;
-        let mut cargo = cargo(&["test", "--locked", "--target", target, "-p", package]);
-        cargo.args(["--test", program, "--"]).args(tests);
+    fn cargo(&self, &(programs, tests): &Tests, long: bool) -> Command {
+        let Self { target, gcc, qemu, flags, .. } = self;
+        let mut cargo = cargo(&["test", "--locked", "--target", target]);
+        cargo.args(programs.split_whitespace()).arg("--").args(tests);
         let of_target = target.to_uppercase().replace('-', "_");
         // An example uses io-uring, which is built with it and not run.
         for (name, value) in [
             ("LINKER", format!("{gcc}-gcc")),
             ("RUNNER", format!("qemu-{qemu} -L /usr/{gcc}")),
-            ("RUSTFLAGS", "--cfg=io_uring_skip_arch_check".to_owned()),
+            ("RUSTFLAGS", format!("--cfg=io_uring_skip_arch_check {flags}")),
         ] {
             cargo.env(format!("CARGO_TARGET_{of_target}_{name}"), value);
         }

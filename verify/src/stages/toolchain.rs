@@ -42,6 +42,14 @@ pub fn nightly(job: &mut Job) -> Result<(), Stop> {
     })
 }
 
+/// Has rustup add what the compiler that built this program needs for other targets.
+pub fn add_targets(job: &mut Job, targets: &[&str]) -> Result<(), Stop> {
+    // Stages run side by side, and rustup expects to be alone.
+    let _lock = packages::lock()?;
+    let mut add = Command::new("rustup");
+    job.run("rustup target add", add.args(["target", "add"]).args(targets)).map(drop)
+}
+
 /// This machine, as Rust names it.
 pub fn host() -> String {
     format!("{}-unknown-linux-gnu", env::consts::ARCH)
