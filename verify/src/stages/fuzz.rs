@@ -13,8 +13,8 @@ const SECONDS: [u32; 3] = [10, 3600, 60];
 /// How many inputs each tries at least, on the slowest machine.
 const LEAST: u64 = 60;
 
-/// The cargo-fuzz that is installed if it is not there, in a minute.
-const TOOL: [&str; 6] = ["install", "cargo-fuzz", "--locked", "--version", "0.13.2", "--root"];
+/// The cargo-fuzz that is installed if it is not there.
+const TOOL: &str = "install cargo-fuzz --locked --debug --version 0.13.2 --root";
 const TOOLS: &str = "target/tools";
 const CRATE: &str = "verify/fuzz";
 const TARGET: &str = "target/fuzz";
@@ -26,7 +26,7 @@ const OPTIONS: [&str; 4] =
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::nightly(job)?;
     let mut install = toolchain::cargo(toolchain::NIGHTLY);
-    job.run("cargo install cargo-fuzz", install.args(TOOL).arg(TOOLS))?;
+    job.run("cargo install cargo-fuzz", install.args(TOOL.split_whitespace()).arg(TOOLS))?;
     let triple = toolchain::host();
     let folders = ["--target-dir", TARGET, "--target", &triple];
     job.run("cargo fuzz build", fuzz("build").args(folders))?;

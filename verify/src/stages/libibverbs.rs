@@ -40,9 +40,17 @@ pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
     Ok(artifacts::executables(&messages))
 }
 
+/// All programs of these packages. Stages that want a few of them have all built, so that cargo builds what those are made
+/// of once: which features it has depends on what is built with it.
+pub fn programs(job: &mut Job) -> Result<Vec<Program>, Stop> {
+    let words = "build --profile checker --bins --examples --bench=transport";
+    build(job, &format!("{words} {SELECTION}"))
+}
+
 /// The programs of this package, as what needs libibverbs has them.
 pub fn tools(job: &mut Job) -> Result<Vec<Program>, Stop> {
-    build(job, &format!("build --profile checker --bin verify --bin differential {SELECTION}"))
+    let is_ours = |program: &Program| ["verify", "differential"].contains(&program.name.as_str());
+    Ok(programs(job)?.into_iter().filter(is_ours).collect())
 }
 
 /// The cargo that runs this program, told these `words`, where libibverbs is. In a target directory of

@@ -4,7 +4,7 @@ use super::libtest;
 use crate::run::{Job, Stop, cargo};
 
 /// How many cases a property has here, and with `--long`.
-const CASES: [&str; 2] = ["3000", "300000"];
+const CASES: [&str; 2] = ["1000", "100000"];
 
 /// Runs the properties, of both widths of a position.
 pub fn run(job: &mut Job) -> Result<String, Stop> {

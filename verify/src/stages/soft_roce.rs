@@ -17,9 +17,6 @@ type Check = (Task, Judge);
 /// What the output of a task that succeeded shows, in words, or why it does not show what it must.
 type Judge = fn(&str) -> Result<String, String>;
 
-/// What makes the other programs, in cargo's words.
-const PROGRAMS: &str = "build --profile checker --bins --examples --bench=transport";
-
 /// What cqperf measures: the name, and what it is told.
 type Measured = (&'static str, &'static str);
 
@@ -85,7 +82,7 @@ const VALGRIND: &[&str] = &[
 /// Builds, boots, judges.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let tests = libibverbs::build(job, libibverbs::TESTS)?;
-    let programs = libibverbs::build(job, &format!("{PROGRAMS} {}", libibverbs::SELECTION))?;
+    let programs = libibverbs::programs(job)?;
     let connecting = cells::build(job)?;
     let here = cells::here(&connecting, job)?;
     let alone = ALONE.map(|(name, told)| (name, format!("cqperf --transport verbs {told} --json")));

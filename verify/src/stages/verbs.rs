@@ -2,22 +2,24 @@
 //! the loopback, by its C ABI: that device is there on every machine.
 
 use super::last_words;
-use super::libibverbs::{self, ADDR, TESTS, cargo};
+use super::libibverbs::{self, ADDR, SELECTION, TESTS, cargo};
 use super::libtest::{self, SHOWING, Tests};
 use super::preload::Tools;
 use crate::run::{Job, Stop};
 
-/// The tests that the stage `test` has not run: those of the transport, and the one that `bench` has with it.
-const ONLY_HERE: [&str; 2] = [
-    "test --profile checker -p transport-verbs -p transport-verbs-requirements",
-    "test --profile checker -p bench --features=bench/verbs --test cqperf -- without_a_device_of_verbs",
+/// The tests that the stage `test` has not run: those of the transport, and the one that `bench` has with it, which is
+/// built with what other stages build.
+const ONLY_HERE: [(&str, &str); 2] = [
+    ("-p transport-verbs -p transport-verbs-requirements", ""),
+    (SELECTION, "--test cqperf -- without_a_device_of_verbs"),
 ];
 
 /// Builds and runs the tests.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let mut tests = 0;
-    for words in ONLY_HERE {
-        tests += libtest::run(&format!("cargo {words}"), &mut cargo(words), job)?;
+    for (packages, which) in ONLY_HERE {
+        let words = format!("test --profile checker {packages} {which}");
+        tests += libtest::run(&format!("cargo {words}"), &mut cargo(&words), job)?;
     }
     let preloaded = preloaded(job)?;
     Ok(format!("{tests} tests without a device, {preloaded}"))

@@ -55,7 +55,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     tests.env("ASAN_OPTIONS", "detect_leaks=0");
     let tests = libtest::run("cargo test of the C ABI", &mut tests, job)?;
     let mut build = cargo("address", "build");
-    build.args(["--profile", "checker", "-p", preload::PACKAGE]);
+    build.args(["-p", preload::PACKAGE]);
     let library = preload::built(&mut build, job)?;
     if fs::exists(reports!())? {
         fs::remove_dir_all(reports!())?;
