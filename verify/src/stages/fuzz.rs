@@ -10,6 +10,8 @@ use crate::run::{Job, Stop, cannot_run, has_fault, processors, root};
 
 /// How long each runs on a commit, with `--long`, and to find a fault that is planted.
 const SECONDS: [u32; 3] = [10, 3600, 60];
+/// How many seconds longer it may take, for the corpus and for an input that hangs.
+const PATIENCE: u32 = 120;
 /// How many inputs each tries at least, on the slowest machine.
 const LEAST: u64 = 60;
 
@@ -33,12 +35,19 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let names = job.ask("cargo fuzz list", &mut fuzz("list"))?;
     let seconds = SECONDS[if has_fault() { 2 } else { job.long.into() }];
     job.announce(&format!("fuzzing, {seconds} s each"));
-    let options = [format!("-max_total_time={seconds}"), format!("-seed={}", job.seed as u32)];
     let left = Mutex::new(names.lines());
-    let next = || left.lock().expect("nobody panics with it").next();
-    let try_all = || iter::from_fn(next).map(|name| (name, attempt(name, &triple, &options)));
+    let lock = || left.lock().expect("nobody panics with it");
+    let next = || {
+        let name = lock().next()?;
+        let tried = attempt(name, &triple, seconds, job.seed);
+        if !matches!(tried, Ok((true, _))) {
+            // One that fails is told of.
+            *lock() = "".lines();
+        }
+        Some((name, tried))
+    };
     let tried: Vec<_> = thread::scope(|scope| {
-        let start = |_| scope.spawn(|| try_all().collect::<Vec<_>>());
+        let start = |_| scope.spawn(|| iter::from_fn(next).collect::<Vec<_>>());
         let workers: Vec<_> = (0..processors()).map(start).collect();
         workers.into_iter().flat_map(|it| it.join().expect("it does not panic")).collect()
     });
@@ -63,15 +72,18 @@ fn fuzz(subcommand: &str) -> Command {
     command
 }
 
-/// Runs a target from its corpus on: whether it found nothing, and what it said.
-fn attempt(name: &str, triple: &str, options: &[String]) -> Result<(bool, String), Stop> {
+/// Runs a target from its corpus on: whether it found nothing, and what it said. One that hangs itself is ended.
+fn attempt(name: &str, triple: &str, seconds: u32, seed: u64) -> Result<(bool, String), Stop> {
     let kept = format!("{CRATE}/corpus/{name}");
     // New finds go to the first folder.
     let [scratch, found] = ["corpus", "artifacts"].map(|of| format!("{TARGET}/{of}/{name}/"));
     [&scratch, &found].iter().try_for_each(|it| fs::create_dir_all(root().join(it)))?;
     let log = root().join(TARGET).join(name).with_extension("log");
-    let mut command = Command::new(root().join(TARGET).join(triple).join("release").join(name));
-    command.args(OPTIONS).args(options).arg(format!("-artifact_prefix={found}"));
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", &(seconds + PATIENCE).to_string()]);
+    command.arg(root().join(TARGET).join(triple).join("release").join(name)).args(OPTIONS);
+    command.args([format!("-max_total_time={seconds}"), format!("-seed={}", seed as u32)]);
+    command.arg(format!("-artifact_prefix={found}"));
     command.args([scratch, kept]).current_dir(root()).stdin(Stdio::null()).stdout(Stdio::null());
     let status = command.stderr(File::create(&log)?).status();
     let status = status.map_err(|error| cannot_run(name, &error))?;
