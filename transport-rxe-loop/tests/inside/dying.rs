@@ -41,7 +41,7 @@ use self::address::Address;
 use self::commons::Commons;
 use self::ends::{DEPTH, End, Memory, OUTSTANDING};
 #[cfg(debug_assertions)]
-use self::steps::{die_there, mortal_at};
+use self::steps::{die_there, mortal_at, one_or_all};
 use self::work::{LINES, Near, poll};
 use crate::inside::actor::PATIENCE;
 use crate::inside::prelude::*;

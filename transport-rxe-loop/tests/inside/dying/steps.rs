@@ -22,9 +22,13 @@ const TIMES: [usize; 5] = [0, 1, 3, 10, 40];
 /// Those of the `nth` step.
 fn times(nth: usize) -> impl Iterator<Item = usize> {
     let (first, others) = TIMES.split_first().unwrap();
-    let one = (std::process::id() as usize + nth) % others.len();
-    let others = few_or(&others[one..=one], others);
-    iter::once(*first).chain(others.iter().copied())
+    iter::once(*first).chain(one_or_all(others, nth))
+}
+
+/// One of these for the `nth` step, which depends on the process, or with `VERIFY_LONG` all.
+pub fn one_or_all<T: Copy>(all: &[T], nth: usize) -> impl Iterator<Item = T> {
+    let one = (std::process::id() as usize + nth) % all.len();
+    few_or(&all[one..=one], all).iter().copied()
 }
 
 static END: OnceLock<(Step, usize, Signal)> = OnceLock::new();
