@@ -296,7 +296,7 @@ fn clippy(job: &mut Job) -> Result<String, Stop> {
 fn test(job: &mut Job) -> Result<String, Stop> {
     let mut tests = cargo(&["test"]);
     // They mostly wait: for timers, and for other processes.
-    tests.env("RUST_TEST_THREADS", (2 * processors()).to_string());
+    tests.env("RUST_TEST_THREADS", (3 * processors()).to_string());
     tests.env("RUSTDOC", concat!(env!("CARGO_MANIFEST_DIR"), "/src/stages/rustdoc.sh"));
     let output = job.run("cargo test", &mut tests)?;
     if output.lines().any(|line| line.starts_with("warning: ")) {

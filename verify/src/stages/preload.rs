@@ -30,9 +30,10 @@ const VARIABLES: [&str; 6] = [
     "RXE_LOOP_STRICT",
 ];
 
-/// Builds the library: where it is.
+/// Builds the library: where it is. As if with this package, so that what both are made of is built once.
 pub fn build(job: &mut Job) -> Result<PathBuf, Stop> {
-    built(&mut cargo(&["build", "--profile", "checker", "-p", PACKAGE]), job)
+    let words = ["build", "--profile", "checker", "--lib", "-p", PACKAGE, "-p", "verify"];
+    built(&mut cargo(&words), job)
 }
 
 /// Builds it by this cargo.

@@ -118,7 +118,7 @@ impl Processor {
         if !long {
             cargo.env("PROPTEST_CASES", CASES);
         }
-        cargo.env("CARGO_TARGET_DIR", "target/processors");
+        cargo.env("CARGO_TARGET_DIR", "target/processors").env("CARGO_PROFILE_DEV_DEBUG", "0");
         cargo
     }
 }

@@ -24,6 +24,9 @@ const ALLOCATOR: &str = "    #1 ";
 /// What programs lose: how the program's name begins, part of who allocated it, and why that is no fault of the library's.
 const LEAKS: &str = include_str!("leaks.txt");
 
+/// The library and its tests, in cargo's words.
+const BUILT: [&str; 4] = ["--profile", "checker", "-p", preload::PACKAGE];
+
 /// Tests of what the sanitizer has of its own: it reads /proc, and `dlopen(3)` is its own one.
 const NOT_HERE: [&str; 2] =
     ["a_call_that_the_system_refuses_is_told", "all_else_is_left_to_the_c_library"];
@@ -49,14 +52,13 @@ const ROUND: Round = Round {
 /// Runs the tests, and builds the library and runs the list: each program once, and with `--long` all of it.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let mut tests = cargo("address", "test");
-    tests.args(["-p", preload::PACKAGE, "--lib", "--"]);
+    tests.args(BUILT).args(["--lib", "--"]);
     // What a process has where it ends is in memory that LeakSanitizer does not look at.
     tests.args(NOT_HERE.map(|name| ["--skip", name]).as_flattened());
     tests.env("ASAN_OPTIONS", "detect_leaks=0");
     let tests = libtest::run("cargo test of the C ABI", &mut tests, job)?;
     let mut build = cargo("address", "build");
-    build.args(["-p", preload::PACKAGE]);
-    let library = preload::built(&mut build, job)?;
+    let library = preload::built(build.args(BUILT), job)?;
     if fs::exists(reports!())? {
         fs::remove_dir_all(reports!())?;
     }

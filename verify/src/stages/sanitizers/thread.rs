@@ -7,34 +7,28 @@ use crate::stages::libtest;
 /// What it is not to say, each with the reason.
 const SUPPRESSIONS: &str = "verify/src/stages/sanitizers/races.txt";
 
-/// Of a package, the program of tests, and which of them run on a commit: those with threads. With `--long` all of them
-/// do.
-const PROGRAMS: [(&str, &str, &[&str]); 2] = [
-    (
-        "cq-core",
-        "engine",
-        &["queue::", "channel::", "cq::", "shared_cq::", "counters::p08", "ends::"],
-    ),
-    ("transport-rxe-loop", "device", &["threads", "events::", "srq::"]),
-];
+/// The programs of tests of the engine and of the device, in cargo's words. At once, so that what they are made of is built
+/// once.
+const PROGRAMS: [&str; 8] =
+    ["-p", "cq-core", "-p", "transport-rxe-loop", "--test", "engine", "--test", "device"];
+
+/// Which of these tests run on a commit: those with threads. With `--long` all do.
+const TESTS: [&str; 8] =
+    ["queue::", "channel::", "cq::", "ends::", "threads::", "events::", "srq::", "counters::p08"];
 
 /// How many cases a property has then: each takes ten times as long as without.
 const CASES: &str = "16";
 
 /// Runs the tests of both packages: how many that were.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let suppressions = root().join(SUPPRESSIONS);
-    let mut counts = Vec::new();
-    for (package, program, tests) in PROGRAMS {
-        let mut test = cargo("thread", "test");
-        // The standard library, too: of one without, it would not see what its locks order.
-        test.args(["-Zbuild-std", "-p", package, "--test", program, "--"]);
-        if !job.long {
-            test.args(tests).env("PROPTEST_CASES", CASES);
-        }
-        test.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
-        let count = libtest::run(&format!("{program} under ThreadSanitizer"), &mut test, job)?;
-        counts.push(format!("{count} of {package}"));
+    let mut test = cargo("thread", "test");
+    // The standard library, too: of one without, it would not see what its locks order.
+    test.arg("-Zbuild-std").args(PROGRAMS).arg("--");
+    if !job.long {
+        test.args(TESTS).env("PROPTEST_CASES", CASES);
     }
-    Ok(format!("{} under ThreadSanitizer", counts.join(" and ")))
+    let suppressions = root().join(SUPPRESSIONS);
+    test.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
+    let count = libtest::run("engine and device under ThreadSanitizer", &mut test, job)?;
+    Ok(format!("{count} tests of engine and device under ThreadSanitizer"))
 }
