@@ -80,22 +80,21 @@ mod tests {
     fn what_fails_is_told_of_at_its_level_and_what_it_is() {
         let recorder: &Recorder = Box::leak(Box::default());
         let key = CqKey { index: 3, generation: 1 };
-        tracing::subscriber::with_default(recorder, || {
-            for (event_type, element) in [
-                (T::CQ_ERR, Element::Cq(key)),
-                (T::QP_FATAL, Element::Qp(1)),
-                (T::QP_REQ_ERR, Element::Qp(2)),
-                (T::QP_ACCESS_ERR, Element::Qp(3)),
-                (T::SQ_DRAINED, Element::Qp(4)),
-                (T::DEVICE_FATAL, Element::Device),
-                (T::SRQ_ERR, Element::Srq(5)),
-                (T::WQ_FATAL, Element::Device),
-                (T::PORT_ERR, Element::Port(1)),
-                (T::PORT_ACTIVE, Element::Port(1)),
-            ] {
-                tell(&AsyncEvent { event_type, element });
-            }
-        });
+        let _listening = recorder.listens();
+        for (event_type, element) in [
+            (T::CQ_ERR, Element::Cq(key)),
+            (T::QP_FATAL, Element::Qp(1)),
+            (T::QP_REQ_ERR, Element::Qp(2)),
+            (T::QP_ACCESS_ERR, Element::Qp(3)),
+            (T::SQ_DRAINED, Element::Qp(4)),
+            (T::DEVICE_FATAL, Element::Device),
+            (T::SRQ_ERR, Element::Srq(5)),
+            (T::WQ_FATAL, Element::Device),
+            (T::PORT_ERR, Element::Port(1)),
+            (T::PORT_ACTIVE, Element::Port(1)),
+        ] {
+            tell(&AsyncEvent { event_type, element });
+        }
         let overrun = recorder.only("completion queue overrun", &[("cq", &key)]);
         assert_eq!(overrun.level, Level::ERROR);
         for (qp_num, reason) in [(1, "QP_FATAL"), (2, "QP_REQ_ERR"), (3, "QP_ACCESS_ERR")] {

@@ -141,7 +141,8 @@ fn q11_an_object_that_is_not_destroyed_is_logged_with_the_number_that_the_call_h
         let objects = Objects::new(open());
         let errno = 1 + nth as i32;
         state(|state| state.fails.push((name, errno)));
-        tracing::subscriber::with_default(recorder, || drop(objects));
+        let listening = recorder.listens();
+        drop((objects, listening));
         let error = std::io::Error::from_raw_os_error(errno);
         recorder.only("object not destroyed", &[("error", &error)]);
         assert!(DESTROY.iter().all(|of| calls(of) == usize::from(*of != name)), "{name}");
@@ -181,7 +182,8 @@ fn x07_a_forked_child_destroys_nothing_of_its_parent() {
         let none = Err(RangeError { offset: 0, len: 6, available: 0 });
         let is_unreachable = (region.read(0, &mut [0; 6]), region.write(0, b"child!"));
         let inherited = peek(addr);
-        tracing::subscriber::with_default(recorder, || drop(objects.take()));
+        let listening = recorder.listens();
+        drop((objects.take(), listening));
         let is_told =
             ["queue pair destroyed", "completion queue destroyed", "object not destroyed"];
         is_unreachable == (none, none)

@@ -16,7 +16,7 @@ use tracing::subscriber::DefaultGuard;
 /// What the calls of this thread tell of, until the guard is dropped.
 fn recorder() -> (&'static Recorder, DefaultGuard) {
     let recorder: &'static Recorder = Box::leak(Box::default());
-    (recorder, tracing::subscriber::set_default(recorder))
+    (recorder, recorder.listens())
 }
 
 #[test]

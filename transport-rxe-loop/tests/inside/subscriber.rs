@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// An event.
 #[derive(Clone, Debug)]
@@ -60,6 +61,16 @@ impl Recorder {
     /// Also calls this, before anything else.
     pub const fn telling(tells: fn()) -> Self {
         Self { all: Mutex::new(Vec::new()), tells: Some(tells) }
+    }
+
+    /// Keeps what the calls of this thread tell of, until the guard is dropped. Two others are there from then on: if there is
+    /// but one, the thread that comes to an event first judges for all by whether it listens itself.
+    pub fn listens(&'static self) -> DefaultGuard {
+        static OTHERS: [Recorder; 2] = [const { Recorder::new() }; 2];
+        static KNOWN: LazyLock<[Dispatch; 2]> =
+            LazyLock::new(|| OTHERS.each_ref().map(Dispatch::new));
+        LazyLock::force(&KNOWN);
+        tracing::subscriber::set_default(self)
     }
 
     /// The events with this text and these fields.

@@ -137,12 +137,16 @@ impl Device for Model {
     }
 
     fn pause(&self) {
-        self.with(|world, _| {
-            if let Some(deadline) = world.next_deadline() {
+        let is_idle = self.with(|world, _| match world.next_deadline() {
+            Some(deadline) => {
                 world.advance(deadline);
+                false
             }
+            None => true,
         });
-        thread::yield_now();
+        if is_idle {
+            thread::yield_now();
+        }
     }
 }
 

@@ -152,7 +152,8 @@ fn forks() {
     die_with_parent();
     // That of the child, too, since this thread forks.
     let watcher = Recorder::telling(|| assert!(!FORBIDDEN.load(Relaxed), "an event in the child"));
-    let _guard = tracing::subscriber::set_default(&*Box::leak(Box::new(watcher)));
+    let watcher: &Recorder = Box::leak(Box::new(watcher));
+    let _guard = watcher.listens();
     let mut pair = Pair::new().unwrap();
     let fabric = pair.context.device();
     let mut far_cq = pair.context.create_cq(OUTSTANDING, None).unwrap();
