@@ -62,9 +62,9 @@ const fn many(repetitions: u64) -> u64 {
     if cfg!(miri) { 1 + repetitions / 500 } else { repetitions }
 }
 
-/// The lengths of a model's list of steps: up to `most`, or a tenth of it under Miri.
+/// The lengths of a model's list of steps: up to `most`, or a fifteenth of it under Miri.
 fn lengths(most: usize) -> std::ops::Range<usize> {
-    0..if cfg!(miri) { 1 + most / 10 } else { most }
+    0..if cfg!(miri) { 1 + most / 15 } else { most }
 }
 
 /// A channel that counts its events.

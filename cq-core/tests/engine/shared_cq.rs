@@ -78,7 +78,7 @@ fn n06_waiting_polls_and_arms_under_the_lock_and_sleeps_without() {
 
 #[test]
 fn n06_several_sleepers_get_everything() {
-    const TOTAL: u64 = if cfg!(miri) { 200 } else { 5_000 };
+    const TOTAL: u64 = if cfg!(miri) { 100 } else { 5_000 };
     let (mut storage, bell, taken) = (SoftCq::<64>::new(), Bell::default(), AtomicU64::new(0));
     let (mut producer, consumer) = storage.split_with(KEY, &bell);
     let shared = SharedCq::new(CompletionQueue::new(consumer));

@@ -9,13 +9,11 @@ use crate::run::{Job, Stop, flags, root};
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too, and the guides link to all of it.
     let words = format!("doc {} --no-deps --features {OPTIONAL}", libibverbs::WORKSPACE);
-    for (title, words) in [
-        ("cargo doc of private items", format!("{words} --document-private-items")),
-        ("cargo doc", words),
-    ] {
-        let mut doc = libibverbs::cargo(&words);
+    let private = job.long.then_some(" --document-private-items");
+    for more in private.into_iter().chain([""]) {
+        let mut doc = libibverbs::cargo(&format!("{words}{more}"));
         doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
-        job.run(title, &mut doc)?;
+        job.run(&format!("cargo doc{more}"), &mut doc)?;
     }
     let pages = pages(job)?;
     Ok(format!("no warnings; {pages} pages, whose links resolve"))
