@@ -200,7 +200,7 @@ pub static STAGES: [Stage; 21] = [
         .long("that of private modules, too")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
-    Stage::new("differential", 90, differential::run)
+    Stage::new("differential", 40, differential::run)
         .shows("random programs have the same results on the model and on the loopback, also between processes and through the C ABI")
         .why("the suite has the cases that somebody thought of; random programs find others")
         .long("tens of thousands of random programs")

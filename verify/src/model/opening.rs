@@ -22,6 +22,9 @@ use crate::device::{
     QpInit, QpState, QpType, SrqInit,
 };
 
+/// Who pauses without anything to wait for yields the processor, which takes long on a busy machine, once in so many times.
+const SPINS: u64 = 16;
+
 thread_local! {
     /// The device that this thread opened, while an object of it exists.
     static DEVICE: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
@@ -137,14 +140,17 @@ impl Device for Model {
     }
 
     fn pause(&self) {
-        let is_idle = self.with(|world, _| match world.next_deadline() {
+        let yields = self.with(|world, _| match world.next_deadline() {
             Some(deadline) => {
                 world.advance(deadline);
                 false
             }
-            None => true,
+            None => {
+                world.idle_pauses += 1;
+                world.idle_pauses % SPINS == 0
+            }
         });
-        if is_idle {
+        if yields {
             thread::yield_now();
         }
     }
