@@ -24,10 +24,8 @@ pub fn root() -> &'static Path {
     COPY.as_deref().or(own).expect("verify is a folder of the workspace")
 }
 
-/// Whether a fault is planted in it.
-pub fn has_fault() -> bool {
-    COPY.is_some()
-}
+/// What is expected to be said of the fault that is planted in it, if one is.
+pub const EXPECTED: &str = "VERIFY_EXPECTED";
 
 /// The log of a stage, relative to [`root`].
 pub fn log_path(stage: &str) -> PathBuf {

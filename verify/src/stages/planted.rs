@@ -10,7 +10,7 @@ use serde::Deserialize;
 use walkdir::WalkDir;
 
 use super::{last_words, named};
-use crate::run::{Job, ROOT, Stop, log_path, root};
+use crate::run::{EXPECTED, Job, ROOT, Stop, log_path, root};
 
 /// Where the lists are, that of the fuzz targets beside them, and where the copy is; relative to [`root`].
 const LISTS: [&str; 2] = ["verify/planted.toml", "verify/fuzz/planted.toml"];
@@ -79,7 +79,7 @@ impl Fault {
         let log = copy.join(log_path(&self.stage));
         fs::write(&log, "")?;
         let mut stage = Command::new(env::current_exe()?);
-        stage.args(["--alone", &self.stage, "--show"]).env(ROOT, copy);
+        stage.args(["--alone", &self.stage, "--show"]).env(ROOT, copy).env(EXPECTED, &self.says);
         let (status, said) = job.attempt(&format!("{}: {}", self.stage, self.what), &mut stage)?;
         let log = String::from_utf8_lossy(&fs::read(log)?).into_owned();
         let why = if status.success() {
