@@ -16,7 +16,8 @@ pub struct Figure {
 /// What is read of the many numbers of a line: of programs that measure times, and of those that measure rates.
 const TOLD: [&str; 2] = ["t_typical[", "BW average["];
 
-/// What a program of perftest measured last, of each size in this order; every number must be one that work leaves.
+/// What a program of perftest measured last, of each size in this order; that number must be one that work leaves. Those
+/// of the sizes before it have two decimals: of a rate, who waited for a processor has 0.00 with the smallest ones.
 pub fn measured(sizes: &[u64], output: &str) -> Result<Option<Figure>, String> {
     let mut lines = output.lines();
     let header = lines.find_map(header).ok_or("it has no table")?;
@@ -34,9 +35,12 @@ pub fn measured(sizes: &[u64], output: &str) -> Result<Option<Figure>, String> {
     if seen != sizes {
         return Err(format!("it measured messages of {seen:?} bytes, not of {sizes:?}"));
     }
-    match figures.iter().find(|figure| !figure.value.is_finite() || figure.value <= 0.0) {
+    let last = figures.pop();
+    let is_wrong = |figure: &&Figure| !figure.value.is_finite() || figure.value < 0.0;
+    let wrong = figures.iter().find(is_wrong);
+    match wrong.or(last.as_ref().filter(|last| is_wrong(last) || last.value == 0.0)) {
         Some(Figure { bytes, what, value }) => Err(format!("{what} of {bytes} bytes is {value}")),
-        None => Ok(figures.pop()),
+        None => Ok(last),
     }
 }
 
@@ -100,6 +104,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_no_figure() {
+        assert!(measured(&[2, 4], &LATENCY.replace("0.91", "nan")).is_err(), "no number");
         assert!(measured(&[2], LATENCY).is_err(), "one that was not asked for");
         assert!(measured(&[2, 4, 8], LATENCY).is_err(), "one is missing");
         assert!(measured(&[65_536], &RATE.replace("2911.46", "0.00")).is_err(), "nothing moved");
@@ -108,6 +113,12 @@ mod tests {
         let header_alone: String = RATE.lines().take(1).collect();
         assert!(measured(&[65_536], &header_alone).is_err(), "no line");
         assert_eq!(measured(&[2], "Couldn't connect").unwrap_err(), "it has no table");
+    }
+
+    #[test]
+    fn the_rate_of_the_smallest_may_be_below_what_is_printed() {
+        let small = " 2          10              1.79               0.00		   0.000912\n 65536";
+        assert!(measured(&[2, 65_536], &RATE.replace(" 65536", small)).is_ok());
     }
 
     #[test]
