@@ -40,17 +40,13 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// [`cargo`] with `--cfg` for whatever it compiles, documentation tests included. In a target directory of
-/// its own, since that would rebuild everything in the usual one.
-pub fn cargo_with_cfg(cfg: &str, arguments: &[&str]) -> Command {
-    let mut command = cargo(arguments);
+/// This cargo, with flags for whatever it compiles. In a target directory of its own, since that would rebuild everything
+/// in the usual one.
+pub fn with_flags(mut cargo: Command, ours: &str, folder: &str) -> Command {
     // The encoded form would win over the flags set here.
-    command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTDOCFLAGS");
-    for variable in ["RUSTFLAGS", "RUSTDOCFLAGS"] {
-        command.env(variable, flags(variable, &format!("--cfg {cfg}")));
-    }
-    command.env("CARGO_TARGET_DIR", Path::new("target").join(cfg));
-    command
+    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", flags("RUSTFLAGS", ours));
+    cargo.env("CARGO_TARGET_DIR", Path::new("target").join(folder));
+    cargo
 }
 
 /// Whether this is CI.

@@ -213,8 +213,8 @@ pub static STAGES: [Stage; 21] = [
     Stage::new("sanitizers", 200, sanitizers::run)
         .shows("the engine's and the device's threads do not race under ThreadSanitizer; the C ABI touches only what is its own and loses nothing under AddressSanitizer and LeakSanitizer, below the programs of the stage `abi`")
         .why("real threads, system calls and programs in C, which Miri can't run")
-        .misses("orders by fences alone, which ThreadSanitizer does not see; races between processes; what is read uninitialised")
-        .long("all tests of both, and the whole list of programs")
+        .misses("orders by fences alone, which ThreadSanitizer does not see; races between processes; what is read uninitialised; tests in which messages race for memory")
+        .long("sixteen times as many cases of properties, and the whole list of programs")
         .packages(&[abi::PACKAGES]),
     Stage::new("fuzz", 200, fuzz::run)
         .shows("any bytes from a hostile process, a peer, an option, a file or a caller in C end no program, and hang none")

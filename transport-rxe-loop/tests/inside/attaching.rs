@@ -213,6 +213,7 @@ fn actor() {
         "parent of a survivor" => forks::parent_of_a_survivor,
         "bare parent" => forks::bare_parent,
         "parent in the middle" => forks::parent_in_the_middle,
+        #[cfg(debug_assertions)]
         "parent that attaches" => forks::parent_that_attaches,
         "parent that opens" => forks::parent_that_opens,
         "parent that maps nothing" => forks::parent_that_maps_nothing,

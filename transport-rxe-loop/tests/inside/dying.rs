@@ -80,6 +80,7 @@ fn named(name: &str, options: OpenOptions) -> (Fixture, String) {
 }
 
 /// Waits until nothing is left of the dead, no lock stays held, and this process has what it had.
+#[cfg(debug_assertions)]
 fn nothing_is_left(device: &'static Device, estate: Estate) {
     until("nothing is left of it, and this process has what it had", || {
         drop(open());

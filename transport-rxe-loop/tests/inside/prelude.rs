@@ -47,6 +47,7 @@ pub use crate::memory::sge::{Far, Span, Spans, Target};
 pub use crate::protocol::in_flight::{ChangeFence, InFlight};
 pub use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
 pub use crate::protocol::number::{CqIndex, Position, QpIndex, QpNumber, SrqNumber};
+#[cfg(debug_assertions)]
 pub use crate::protocol::steps::Step;
 pub use crate::protocol::tag;
 pub use crate::shm::registry::Registry;

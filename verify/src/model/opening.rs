@@ -140,15 +140,12 @@ impl Device for Model {
     }
 
     fn pause(&self) {
-        let yields = self.with(|world, _| match world.next_deadline() {
-            Some(deadline) => {
+        let yields = self.with(|world, _| {
+            if let Some(deadline) = world.next_deadline() {
                 world.advance(deadline);
-                false
             }
-            None => {
-                world.idle_pauses += 1;
-                world.idle_pauses % SPINS == 0
-            }
+            world.pauses += 1;
+            world.pauses.is_multiple_of(SPINS)
         });
         if yields {
             thread::yield_now();

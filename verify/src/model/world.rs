@@ -44,8 +44,8 @@ pub struct World {
     names: Id,
     /// How many addresses were used.
     memory: u64,
-    /// How often somebody has paused without anything to wait for.
-    pub idle_pauses: u64,
+    /// How often somebody has paused.
+    pub pauses: u64,
 }
 
 /// The unread asynchronous events of a context.

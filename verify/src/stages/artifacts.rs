@@ -31,6 +31,13 @@ pub fn shared_library(messages: &str, name: &str) -> Option<PathBuf> {
     })
 }
 
+/// What cargo's messages name of libraries that other crates may use: what their types and signatures are.
+pub fn metadata(messages: &str) -> Vec<PathBuf> {
+    let files = |message: Value| message["filenames"].as_array().cloned().unwrap_or_default();
+    let paths = each(messages).flat_map(files).filter_map(|it| it.as_str().map(PathBuf::from));
+    paths.filter(|path| path.extension().is_some_and(|end| end == "rmeta")).collect()
+}
+
 fn each(messages: &str) -> impl Iterator<Item = Value> {
     messages.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
@@ -40,17 +47,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_and_shared_libraries_are_found_in_cargos_messages() {
+    fn programs_and_libraries_are_found_in_cargos_messages() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"bench"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"cqperf"},"executable":"/t/release/cqperf"}
 {"target":{"name":"other"},"filenames":["/t/libother.so"]}
 {"target":{"name":"both"},"filenames":["/t/libboth.rlib","/t/libboth.so"]}
-{"target":{"name":"rust"},"filenames":["/t/librust.rlib"]}
+{"target":{"name":"rust"},"filenames":["/t/librust.rlib","/t/librust.rmeta"]}
 {"reason":"build-finished","success":true}"#;
         let [Program { name, path }] = &executables(messages)[..] else { panic!("not one") };
         assert_eq!((name.as_str(), path.to_str()), ("cqperf", Some("/t/release/cqperf")));
         let library = |name| shared_library(messages, name);
         assert_eq!(library("both"), Some("/t/libboth.so".into()));
         assert_eq!([library("rust"), library("none")], [None, None]);
+        assert_eq!(metadata(messages), [PathBuf::from("/t/librust.rmeta")]);
     }
 }

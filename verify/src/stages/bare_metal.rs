@@ -1,9 +1,10 @@
 //! cq-core without an operating system, for targets that rustup has core for. Firmware with it also runs.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-use super::toolchain;
+use super::{artifacts, toolchain};
 use crate::run::{self, Job, Stop, root};
 
 mod firmware;
@@ -18,22 +19,22 @@ const SMALL: &str = TARGETS[1];
 /// Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
 const FEATURES: &str = "defmt,heapless,log,portable-atomic,stream,test-util";
 
-/// Where all is built; with an allocator, elsewhere: what was read for one of them is not to be taken for the other's.
 const TARGET: &str = "target/bare-metal";
-const ALLOC: &str = "target/bare-metal/alloc";
 
 /// Builds for every target, and runs the firmware.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::add_targets(job, &TARGETS)?;
-    let mut build = cargo(&["env"], "build", &TARGETS, TARGET);
-    job.run("cargo build for all targets", build.args(["-p", "cq-core", "--features", FEATURES]))?;
-    let mut build = cargo(&["env"], "build", &[SMALL], ALLOC);
-    job.run("cargo build with alloc", build.args(["-p", "cq-core", "--features", "alloc"]))?;
-    if !reads(ALLOC, SMALL, "liballoc-")? {
+    let mut build = cargo(&["env"], "build", &TARGETS);
+    build.args(["-p", "cq-core", "--features", FEATURES]);
+    let without = artifacts::build(job, "cargo build for all targets", &mut build)?;
+    let mut build = cargo(&["env"], "build", &[SMALL]);
+    build.args(["-p", "cq-core", "--features", "alloc"]);
+    let with = artifacts::build(job, "cargo build with alloc", &mut build)?;
+    if !reads(&with, SMALL, "liballoc-")? {
         return Err(Stop::Failed("what is built with alloc does not read it".into()));
     }
     for target in TARGETS {
-        if !reads(TARGET, target, "libcore-")? || reads(TARGET, target, "liballoc-")? {
+        if !reads(&without, target, "libcore-")? || reads(&without, target, "liballoc-")? {
             return Err(Stop::Failed(format!("cq-core needs an allocator on {target}")));
         }
     }
@@ -41,20 +42,26 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     Ok(format!("{} targets: {}; {ran}", TARGETS.len(), TARGETS.join(", ")))
 }
 
-/// Whether the compiler has read a library of this name for a target, by its notes.
-fn reads(folder: &str, target: &str, library: &str) -> io::Result<bool> {
-    for entry in fs::read_dir(root().join(folder).join(target).join("debug/deps"))? {
-        let path = entry?.path();
-        let is_note = path.extension().is_some_and(|extension| extension == "d");
-        if is_note && fs::read_to_string(path)?.contains(library) {
+/// Whether the compiler has read a library of this name for a target in the build that cargo told of, by the note that it
+/// leaves beside each of ours.
+fn reads(messages: &str, target: &str, library: &str) -> io::Result<bool> {
+    for built in artifacts::metadata(messages) {
+        let is_for_it = built.iter().any(|folder| folder == target);
+        if is_for_it && fs::read_to_string(note(&built))?.contains(library) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
+/// `deps/libNAME-HASH.rmeta` has its note in `deps/NAME-HASH.d`.
+fn note(metadata: &Path) -> PathBuf {
+    let name = metadata.file_name().unwrap_or_default().to_string_lossy();
+    metadata.with_file_name(name.trim_start_matches("lib")).with_extension("d")
+}
+
 /// Our cargo, started by this.
-fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str], folder: &str) -> Command {
+fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
     let cargo = run::cargo(&[subcommand, "--locked"]);
     let mut command = Command::new(launcher[0]);
     command.args(&launcher[1..]).arg(cargo.get_program()).args(cargo.get_args());
@@ -70,6 +77,6 @@ fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str], folder: &str) ->
     // The flag lets a stable compiler take -Z. Each target compiles code that clippy, which sees this machine's, does not.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zbinary-dep-depinfo", "-Zwarnings"]);
     command.args(["--config", "build.warnings='deny'", "--config", "profile.dev.debug=0"]);
-    command.arg("--target-dir").arg(root().join(folder));
+    command.arg("--target-dir").arg(root().join(TARGET));
     command
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::{artifacts, libtest};
-use crate::run::{Job, Stop, cargo_with_cfg};
+use crate::run::{self, Job, Stop};
 
 /// Counts the models and controls that ran; fails where there is no model, or no control.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
@@ -20,7 +20,8 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn cargo(subcommand: &[&str]) -> Command {
-    cargo_with_cfg("loom", &[subcommand, &["--release", "-p", "verify-loom"]].concat())
+    let arguments = [subcommand, &["--release", "-p", "verify-loom"]].concat();
+    run::with_flags(run::cargo(&arguments), "--cfg loom", "loom")
 }
 
 /// A model prints `model NAME: SECONDS s, N interleavings with B preemptions`, a control `control NAME: fails as it must

@@ -8,7 +8,7 @@
 use std::process::Command;
 
 use super::toolchain;
-use crate::run::{Job, Stop, flags};
+use crate::run::{self, Job, Stop};
 
 mod address;
 mod thread;
@@ -23,8 +23,5 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 fn cargo(sanitizer: &str, subcommand: &str) -> Command {
     let mut cargo = toolchain::cargo(toolchain::NIGHTLY);
     cargo.args([subcommand, "--locked", "--target", &toolchain::host()]);
-    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
-    cargo.env("RUSTFLAGS", flags("RUSTFLAGS", &format!("-Zsanitizer={sanitizer}")));
-    cargo.env("CARGO_TARGET_DIR", format!("target/{sanitizer}-sanitizer"));
-    cargo
+    run::with_flags(cargo, &format!("-Zsanitizer={sanitizer}"), &format!("{sanitizer}-sanitizer"))
 }

@@ -42,12 +42,16 @@ pub fn nightly(job: &mut Job) -> Result<(), Stop> {
     })
 }
 
-/// Has rustup add what the compiler that built this program needs for other targets.
+/// Has rustup add what the compiler that built this program needs for other targets; where that can't be had, the stage is
+/// skipped.
 pub fn add_targets(job: &mut Job, targets: &[&str]) -> Result<(), Stop> {
     // Stages run side by side, and rustup expects to be alone.
     let _lock = packages::lock()?;
     let mut add = Command::new("rustup");
-    job.run("rustup target add", add.args(["target", "add"]).args(targets)).map(drop)
+    let added = job.run("rustup target add", add.args(["target", "add"]).args(targets));
+    added.map(drop).map_err(|why| {
+        Stop::Skipped(format!("{why}; by hand: rustup target add {}", targets.join(" ")))
+    })
 }
 
 /// This machine, as Rust names it.

@@ -4,16 +4,10 @@
 
 use std::io::{Read as _, Write as _, pipe};
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
-use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, setrlimit};
-use rustix::thread::gettid;
 
 use super::*;
-use crate::inside::actor::has_to_wait;
-use crate::protocol::steps;
 use crate::shm::fork::watch;
 use crate::shm::{file, guard_page};
 use crate::sync::{AtomicU32 as Word, load, store};
@@ -185,8 +179,19 @@ fn x07_a_child_forked_while_another_thread_attached_can_attach() {
     Directory::new().plays_to_the_end("parent in the middle");
 }
 
-/// Another thread forks while this one attaches, with the lock of its owner held by a descriptor.
+/// Another thread forks while this one attaches, with the lock of its owner held by a descriptor. Steps exist only with debug
+/// assertions.
+#[cfg(debug_assertions)]
 pub fn parent_that_attaches(path: &FabricPath) {
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+    use std::thread::JoinHandle;
+
+    use rustix::thread::gettid;
+
+    use crate::inside::actor::has_to_wait;
+    use crate::protocol::steps;
+
     static CHILD: Mutex<Option<JoinHandle<i32>>> = Mutex::new(None);
     steps::hook(|step| {
         if step == Step::Locked {
@@ -207,7 +212,11 @@ pub fn parent_that_attaches(path: &FabricPath) {
 
 #[test]
 fn x03_a_child_that_inherits_everything_or_meanwhile_does_not_hold_its_parents_attachment() {
-    for part in ["bare parent", "parent that attaches"] {
+    for part in [
+        "bare parent",
+        #[cfg(debug_assertions)]
+        "parent that attaches",
+    ] {
         let (_directory, _, child) = dies_before_its_child(part);
         end(child);
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use super::super::last_words;
-use super::{TARGET, cargo};
+use super::cargo;
 use crate::run::{Job, Stop, root};
 
 const EXAMPLE: &str = "cq-core/examples/firmware";
@@ -50,7 +50,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn build(job: &mut Job, folder: &str, targets: &[&str]) -> Result<(), Stop> {
-    let mut build = cargo(&["env", "--chdir", folder], "build", targets, TARGET);
+    let mut build = cargo(&["env", "--chdir", folder], "build", targets);
     job.run(&format!("cargo build of {folder}"), &mut build).map(drop)
 }
 
@@ -64,7 +64,7 @@ fn start(
     let limit = seconds.to_string();
     let launcher = ["timeout", "--foreground", "--signal=KILL", &limit, "env", "--chdir", folder];
     let what = format!("{folder} on {target}");
-    let (status, output) = job.attempt(&what, &mut cargo(&launcher, "run", &[target], TARGET))?;
+    let (status, output) = job.attempt(&what, &mut cargo(&launcher, "run", &[target]))?;
     let wrong = |why| format!("{what}: {why}{}", last_words(&output));
     Ok(judge(status, &output, seconds).map_err(wrong))
 }
