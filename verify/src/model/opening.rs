@@ -22,8 +22,8 @@ use crate::device::{
     QpInit, QpState, QpType, SrqInit,
 };
 
-/// Who pauses without anything to wait for yields the processor, which takes long on a busy machine, once in so many times.
-const SPINS: u64 = 16;
+/// Who pauses again and again yields the processor, which takes milliseconds on a busy machine, once in so many times.
+const SPINS: u64 = 4096;
 
 thread_local! {
     /// The device that this thread opened, while an object of it exists.
