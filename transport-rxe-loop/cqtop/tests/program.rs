@@ -339,7 +339,7 @@ fn a_signal_leaves_the_terminal_as_it_was() {
         let mut terminal = terminal::Terminal::run(cqtop().args([&fabric, "-i", "3600"]));
         terminal.until_shown(&talker.pid().to_string());
         terminal.signal(signal);
-        terminal.until_shown("\u{1b}[?1049l");
+        terminal.until_left();
         assert_eq!(terminal.ended().signal(), Some(signal.as_raw()));
     }
     talker.finish();

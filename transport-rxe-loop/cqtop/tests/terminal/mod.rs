@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use vt100::{Parser, Screen};
 
 use super::actor::PATIENCE;
 
@@ -20,17 +21,21 @@ pub struct Terminal {
     child: Child,
     keys: File,
     printed: Receiver<Vec<u8>>,
-    shown: String,
+    /// What it shows: a program prints only what differs from that.
+    shown: Parser,
 }
 
+const LINES: u16 = 40;
+const COLUMNS: u16 = 180;
+
 impl Terminal {
-    /// Runs a program in a terminal of 40 lines.
+    /// Runs a program in a terminal.
     pub fn run(command: &mut Command) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
-        let size = Winsize { ws_row: 40, ws_col: 180, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: LINES, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).unwrap();
         let slave =
             || -> OwnedFd { open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap() };
@@ -48,12 +53,11 @@ impl Terminal {
                 let _ = teller.send(buffer[..count].to_vec());
             }
         });
-        Self { child, keys, printed, shown: String::new() }
+        Self { child, keys, printed, shown: Parser::new(LINES, COLUMNS, 0) }
     }
 
     /// Presses keys.
     pub fn press(&mut self, keys: &str) {
-        self.shown.clear();
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -62,14 +66,26 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until it has printed this since the last key.
+    /// Waits until it shows this text.
     #[track_caller]
     pub fn until_shown(&mut self, text: &str) {
+        self.until(text, |screen| screen.contents().contains(text));
+    }
+
+    /// Waits until the program has left the screen as it found it.
+    #[track_caller]
+    pub fn until_left(&mut self) {
+        self.until("screen of before", |screen| !screen.alternate_screen());
+    }
+
+    #[track_caller]
+    fn until(&mut self, what: &str, is_shown: impl Fn(&Screen) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.shown.contains(text) {
-            assert!(Instant::now() < deadline, "no {text:?} in {:?}", self.shown);
+        while !is_shown(self.shown.screen()) {
+            let contents = || self.shown.screen().contents();
+            assert!(Instant::now() < deadline, "no {what} in\n{}", contents());
             if let Ok(bytes) = self.printed.recv_timeout(Duration::from_millis(20)) {
-                self.shown.push_str(&String::from_utf8_lossy(&bytes));
+                self.shown.process(&bytes);
             }
         }
     }
