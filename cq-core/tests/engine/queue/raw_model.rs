@@ -208,7 +208,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         9 => count().prop_map(Step::Poll),
         2 => Just(Step::RenewConsumer),
     ];
-    let steps = prop::collection::vec(step, lengths(150));
+    let steps = prop::collection::vec(step, lengths(if cfg!(miri) { 50 } else { 150 }));
     // In the end it fails, or overruns.
     let end = lengths(140).prop_map(Step::Push);
     let end = prop::collection::vec(prop_oneof![1 => Just(Step::Fail), 1 => end], 0..3);
