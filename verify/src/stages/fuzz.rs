@@ -13,7 +13,7 @@ const SECONDS: [u32; 3] = [10, 3600, 60];
 /// How many seconds longer it may take, for the corpus and for an input that hangs.
 const PATIENCE: u32 = 120;
 /// How many inputs each tries at least, on the slowest machine.
-const LEAST: u64 = 60;
+const LEAST: u64 = 20;
 
 /// The cargo-fuzz that is installed if it is not there.
 const TOOL: &str = "install cargo-fuzz --locked --debug --version 0.13.2 --root";
@@ -122,7 +122,7 @@ mod tests {
     fn a_target_is_judged_by_what_it_says() {
         let said =
             |tried| format!("#9 DONE cov: 31 ft: 2\nstat::number_of_executed_units: {tried}\n");
-        let line = "\ntexts                 60        31".into();
+        let line = "\ntexts                 20        31".into();
         assert_eq!(judge("texts", true, &said(LEAST)), Ok(line));
         assert!(
             judge("texts", true, &said(LEAST - 1)).is_err() && judge("texts", true, "").is_err()
