@@ -5,12 +5,13 @@
 
 use std::hint::black_box;
 
-use cq_core::budget::{Budgeted, Reservation};
 use cq_core::queue::HeapCq;
-use cq_core::tracked::TrackedQp;
-use cq_core::transport::{PollCq, Post, PostError};
+use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::budget::{Budgeted, Reservation};
+use cq_verbs::post::{Post, PostError};
+use cq_verbs::tracked::TrackedQp;
+use cq_verbs::wr::{RecvWr, SendWr};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Requests that are posted before their completions are retired.

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use bench::Failure;
 use bench::transport::loopback::environment;
-use cq_core::causes::Causes;
-use cq_core::setup::{Errno, QpType};
+use cq_verbs::causes::Causes;
+use cq_verbs::setup::{Errno, QpType};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transport_rxe_loop::cm::{CmId, ConnParam, EventChannel, EventKind, IdEvent, PortSpace};

@@ -15,9 +15,9 @@ use bench::cores::Cores;
 use bench::delivery::{BATCH, DEPTH, Delivery, counted};
 use bench::transport::Transport;
 use bench::transport::loopback::Loopback;
-use cq_core::causes::Causes;
 use cq_core::transport::Notify;
 use cq_core::wc::Wc;
+use cq_verbs::causes::Causes;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 

@@ -8,17 +8,15 @@
 //! The number is the size of each region in MiB. Times are the least of five rounds: the first round also has the time
 //! that a virtual machine waits for memory of its host, which may be seconds.
 
-use std::error::Error;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use cq_core::causes::Causes;
-use cq_core::device::{Device, Memory, ProtectionDomain};
-use cq_core::setup::{Access, MemoryOptions};
+use anyhow::{Context as _, anyhow};
 use transport_rxe_loop::Context as Loopback;
+use transport_rxe_loop::verbs::device::{Device, Memory, ProtectionDomain};
+use transport_rxe_loop::verbs::setup::{Access, MemoryOptions};
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = anyhow::Error;
 
 const ROUNDS: usize = 5;
 const PAGE: usize = 4096;
@@ -48,7 +46,7 @@ impl Cost {
 fn page_faults() -> Result<u64, Failure> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    Ok(after_name.split_whitespace().nth(7).ok_or("no page faults are counted")?.parse()?)
+    Ok(after_name.split_whitespace().nth(7).context("no page faults are counted")?.parse()?)
 }
 
 /// The costs of allocating memory, of its first use and of its second.
@@ -87,23 +85,17 @@ fn compare<D: Device>(device: &D, bytes: usize) -> Result<(), Failure> {
 fn run() -> Result<(), Failure> {
     let mut arguments = env::args().skip(1);
     let mib: usize = arguments.next().map_or(Ok(64), |mib| mib.parse())?;
-    let bytes = mib.checked_mul(1 << 20).ok_or("that are too many MiB")?;
+    let bytes = mib.checked_mul(1 << 20).context("that are too many MiB")?;
     match arguments.next().as_deref() {
         None | Some("loop") => compare(&Loopback::open("loop0")?, bytes),
         #[cfg(feature = "verbs")]
         Some("verbs") => compare(&transport_verbs::Context::open_first()?, bytes),
-        Some(other) => Err(format!("{other}: choose loop or, with the feature, verbs").into()),
+        Some(other) => Err(anyhow!("{other}: choose loop or, with the feature, verbs")),
     }
 }
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("error: {}", Causes(&*why));
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> Result<(), Failure> {
+    run()
 }
 
 #[test]

@@ -13,25 +13,25 @@
 //! expects next: messages before it are done, and all others are sent again.
 
 use std::collections::VecDeque;
-use std::error::Error;
 use std::ops::ControlFlow;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use cq_core::async_event::AsyncEventType;
-use cq_core::causes::Causes;
+use anyhow::{anyhow, bail};
 use cq_core::cq::CompletionQueue;
-use cq_core::device::{Destroy, Device, Memory, ProtectionDomain, QueuePair, Region};
-use cq_core::ledger::Reaped;
-use cq_core::setup::{Access, Endpoint, QpCaps, QpInit};
-use cq_core::tracked::{Done, TrackedQp};
 use cq_core::transport::PollError;
 use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
 use transport_rxe_loop::Context as Loopback;
+use transport_rxe_loop::verbs::async_event::AsyncEventType;
+use transport_rxe_loop::verbs::device::{
+    Destroy, Device, Memory, ProtectionDomain, QueuePair, Region,
+};
+use transport_rxe_loop::verbs::ledger::Reaped;
+use transport_rxe_loop::verbs::setup::{Access, Endpoint, QpCaps, QpInit};
+use transport_rxe_loop::verbs::tracked::{Done, TrackedQp};
+use transport_rxe_loop::verbs::wr::SendWr;
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = anyhow::Error;
 
 const MESSAGES: u64 = 2_000;
 /// How many messages were acknowledged when the receiver goes away.
@@ -40,14 +40,8 @@ const SENDS: usize = 32;
 const RECEIVES: usize = 128;
 const SIZE: usize = size_of::<u64>();
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("error: {}", Causes(&*why));
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> Result<(), Failure> {
+    run()
 }
 
 fn run() -> Result<(), Failure> {
@@ -57,7 +51,7 @@ fn run() -> Result<(), Failure> {
         #[cfg(feature = "verbs")]
         Some("verbs") => recover(&transport_verbs::Context::open_first()?)?,
         Some(other) => {
-            return Err(format!("{other}: choose loop or, with the feature, verbs").into());
+            bail!("{other}: choose loop or, with the feature, verbs");
         }
     };
     println!("the queue overran after {at_overrun} messages; {after_overrun} were sent again");
@@ -77,7 +71,7 @@ struct Story {
 }
 
 /// What the receiver tells the sender when they connect. The sender answers with its endpoint alone. Two processes would
-/// use `cq_core::exchange`, and send the number by the same socket.
+/// use `transport_rxe_loop::verbs::exchange`, and send the number by the same socket.
 struct Hello {
     endpoint: Endpoint,
     expected: u64,
@@ -88,7 +82,7 @@ fn recover<D: Device<Instant = Instant>>(device: &D) -> Result<Story, Failure> {
     // Too small for RECEIVES receives.
     let mut receiver = Receiver::new(device, 4, Vec::new())?;
     if receiver.cq.capacity() as usize >= RECEIVES {
-        return Err("this device makes no completion queue so small that it overruns here".into());
+        bail!("this device makes no completion queue so small that it overruns here");
     }
     connect(&mut sender, &mut receiver)?;
 
@@ -141,7 +135,7 @@ fn exchange_until<D: Device<Instant = Instant>>(
         // Otherwise a field of the answers.
         sender.acknowledge(receiver.expected());
         match sender.has_failed {
-            true => Err("the connection has failed".into()),
+            true => Err(anyhow!("the connection has failed")),
             false => Ok(receiver.expected() >= messages),
         }
     })
@@ -152,7 +146,7 @@ fn within_time(mut step: impl FnMut() -> Result<bool, Failure>) -> Result<(), Fa
     let deadline = Instant::now() + Duration::from_secs(30);
     while !step()? {
         if Instant::now() > deadline {
-            return Err("nothing has changed for 30 s".into());
+            bail!("nothing has changed for 30 s");
         }
         thread::yield_now();
     }
@@ -284,7 +278,7 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
                 let mut bytes = [0; SIZE];
                 self.memory.read(received.token, &mut bytes)?;
                 if u64::from_ne_bytes(bytes) != self.expected() {
-                    return Err("a message was lost, or came twice".into());
+                    bail!("a message was lost, or came twice");
                 }
                 self.log.push(self.expected());
                 // In ERR, after an overrun, it is flushed.
@@ -313,7 +307,7 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
         })?;
         let Self { qp, cq, log, .. } = self;
         drop(qp);
-        cq.into_transport().destroy().map_err(|in_use| in_use.to_string())?;
+        cq.into_transport().destroy().map_err(|in_use| anyhow!("{in_use}"))?;
         Self::new(device, capacity, log)
     }
 }

@@ -8,30 +8,22 @@
 //! cargo run -p bench --example replicated_log --features verbs -- verbs
 //! ```
 
-use std::error::Error;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use cq_core::causes::Causes;
+use anyhow::{Context as _, anyhow, bail};
 use cq_core::cq::CompletionQueue;
-use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
-use cq_core::setup::{Access, Endpoint, Port, QpInit};
-use cq_core::transport::Post;
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::Context as Loopback;
+use transport_rxe_loop::verbs::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
+use transport_rxe_loop::verbs::post::Post;
+use transport_rxe_loop::verbs::setup::{Access, Endpoint, Port, QpInit};
+use transport_rxe_loop::verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = anyhow::Error;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("error: {}", Causes(&*why));
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> Result<(), Failure> {
+    run()
 }
 
 fn run() -> Result<(), Failure> {
@@ -42,7 +34,7 @@ fn run() -> Result<(), Failure> {
         #[cfg(feature = "verbs")]
         Some("verbs") => replicate(&transport_verbs::Context::open_first()?, &records)?,
         Some(other) => {
-            return Err(format!("{other}: choose loop or, with the feature, verbs").into());
+            bail!("{other}: choose loop or, with the feature, verbs");
         }
     };
     copy.iter().for_each(|record| println!("{record}"));
@@ -63,7 +55,7 @@ fn replicate<D: Device<Instant = Instant>>(
     thread::scope(|scope| {
         let follower = scope.spawn(|| follow(&mut follower));
         let led = lead(&mut leader, records);
-        let copy = follower.join().map_err(|_| "the follower panicked")?;
+        let copy = follower.join().map_err(|_| anyhow!("the follower panicked"))?;
         led.and(copy)
     })
 }
@@ -74,7 +66,7 @@ fn lead<D: Device<Instant = Instant>>(node: &mut Node<D>, records: &[&str]) -> R
     for record in records {
         let (at, len) = (LOG + end as usize, record.len());
         if len == 0 || at + len > LOG + CAPACITY {
-            return Err("a record is empty, or the log is full".into());
+            bail!("a record is empty, or the log is full");
         }
         node.memory.write(at, record.as_bytes())?;
         let place = RemoteAddr { addr: addr + end, rkey: u32::try_from(rkey)? };
@@ -85,7 +77,7 @@ fn lead<D: Device<Instant = Instant>>(node: &mut Node<D>, records: &[&str]) -> R
         node.post(&[write, SendWr::send(0, &commit)])?;
         end += len as u64;
         if node.hear()? != [end, 0] {
-            return Err("the follower acknowledged something else".into());
+            bail!("the follower acknowledged something else");
         }
     }
     node.say([end, 0])
@@ -99,7 +91,7 @@ fn follow<D: Device<Instant = Instant>>(node: &mut Node<D>) -> Result<Vec<String
     loop {
         let [at, len] = node.hear()?;
         if at != end || len > CAPACITY as u64 - end {
-            return Err("the leader committed what is not the end of the log".into());
+            bail!("the leader committed what is not the end of the log");
         }
         if len == 0 {
             return Ok(copy);
@@ -194,12 +186,12 @@ impl<D: Device<Instant = Instant>> Node<D> {
         let batch =
             self.queue.wait(&mut buffer, &mut self.channel, Some(Instant::now() + PATIENCE))?;
         if batch.is_empty() {
-            return Err("nothing completed for 10 s".into());
+            bail!("nothing completed for 10 s");
         }
         for wc in batch {
             let done = wc.result()?;
             let open = if done.is_recv() { &mut self.receiving } else { &mut self.sending };
-            *open = open.checked_sub(1).ok_or("more completed than was posted")?;
+            *open = open.checked_sub(1).context("more completed than was posted")?;
         }
         Ok(())
     }

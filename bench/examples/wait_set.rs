@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use cq_core::cq::CompletionQueue;
-use cq_core::exchange::connect_over;
-use cq_core::handlers::{Handlers, Then};
-use cq_core::transport::Post;
-use cq_core::wait_set::{Ready, WaitSet};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::verbs::exchange::connect_over;
+use transport_rxe_loop::verbs::handlers::{Handlers, Then};
+use transport_rxe_loop::verbs::post::Post;
+use transport_rxe_loop::verbs::wait_set::{Ready, WaitSet};
+use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Access, CompletionChannel, Context, Cq, OwnedRegion, QpInit, QueuePair};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

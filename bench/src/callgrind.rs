@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::{env, fs, process};
 
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 
 use crate::failure::Failure;
 

@@ -13,9 +13,10 @@
 
 use std::hint::black_box;
 
-use cq_core::transport::{PollCq, PollError, Post, PostError};
+use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::{Post, PostError};
+use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Cq, QueuePair};
 
 use crate::delivery::counted;

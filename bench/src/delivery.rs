@@ -14,10 +14,11 @@
 use std::time::{Duration, Instant};
 
 use cq_core::cq::CompletionQueue;
-use cq_core::device::Memory;
-use cq_core::transport::{Block, Events, Notify, Post, Woken};
+use cq_core::transport::{Block, Events, Notify, Woken};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr, Sge};
+use cq_verbs::device::Memory;
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr, Sge};
 
 use crate::failure::Failure;
 use crate::transport::{End, Needs, SetUpError, Transport};

@@ -1,6 +1,6 @@
 //! What the program `cqperf`, the benches and the examples have in common.
 //!
-//! `examples/replicated_log.rs` is an application that is generic over [`cq_core::device`], and runs unchanged on every
+//! `examples/replicated_log.rs` is an application that is generic over [`cq_verbs::device`], and runs unchanged on every
 //! transport. It names the transport where it opens the device:
 //!
 //! ```text

@@ -1,13 +1,13 @@
 //! Connected ends, each with a queue pair, a completion queue and memory for its messages, on any transport that
-//! implements [`cq_core::device`]. What runs on them is generic, and names the transport once.
+//! implements [`cq_verbs::device`]. What runs on them is generic, and names the transport once.
 //!
 //! ```
-//! use bench::transport::loopback::Loopback;
 //! use bench::transport::{Needs, Transport};
+//! use bench::transport::loopback::Loopback;
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::transport::Post;
 //! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use cq_verbs::post::Post;
+//! use cq_verbs::wr::{RecvWr, SendWr};
 //!
 //! fn greet<T: Transport>(transport: &T) -> Result<(), Box<dyn std::error::Error>> {
 //!     let needs = Needs { sends: 1, receives: 1, bytes: 64, ..Needs::default() };
@@ -35,9 +35,9 @@ pub mod verbs;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use cq_core::device::{Device, Memory, ProtectionDomain, QueuePair};
-use cq_core::setup::{Access, AtomicCap, CreateError, Port, QpCaps, QpInit};
 use cq_core::transport::{Arm, Block};
+use cq_verbs::device::{Device, Memory, ProtectionDomain, QueuePair};
+use cq_verbs::setup::{Access, AtomicCap, CreateError, Port, QpCaps, QpInit};
 use serde::{Deserialize, Serialize};
 
 use self::heap::Heap;

@@ -191,13 +191,6 @@ impl Series {
         }))
     }
 
-    /// The row's time less the other one's in the same round, in nanoseconds.
-    #[must_use]
-    pub fn difference(&self, row: usize, to: usize, at: Placement) -> Option<Spread> {
-        let rounds = self.rounds.iter();
-        Spread::of(rounds.filter_map(|round| Some(round[row].nanos(at)? - round[to].nanos(at)?)))
-    }
-
     /// The fastest row of a kind.
     #[must_use]
     pub fn best(&self, kind: Kind, at: Placement) -> Option<usize> {

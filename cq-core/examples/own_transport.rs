@@ -7,11 +7,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use cq_core::queue::Completion;
-use cq_core::testing::rules::{self, Fixture, Kind};
 use cq_core::transport::{
     Arm, ArmError, Armed, CqKey, EventError, Events, Notify, PollCq, PollError,
 };
 use cq_core::wc::Wc;
+use cq_testing::rules::{self, Fixture, Kind};
 
 const DESCRIPTORS: usize = 8;
 const KEY: CqKey = CqKey { index: 0, generation: 1 };

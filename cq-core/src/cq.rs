@@ -27,16 +27,14 @@
 //! ```
 
 mod next_batch;
-#[cfg(feature = "stream")]
+#[cfg(feature = "async")]
 mod stream;
 
-#[cfg(feature = "stream")]
+#[cfg(feature = "async")]
 pub use self::stream::CompletionStream;
-
-use crate::device::Cq;
 pub use crate::transport::WaitError;
 use crate::transport::{
-    Arm, Armed, Block, CqKey, Events, Notify, PollCq, PollError, Woken, poll_checked,
+    Arm, Armed, Block, Capacity, CqKey, Events, Notify, PollCq, PollError, Woken, poll_checked,
 };
 use crate::wc::Wc;
 
@@ -46,7 +44,7 @@ pub struct CompletionQueue<T> {
     transport: T,
 }
 
-impl<T: Cq> CompletionQueue<T> {
+impl<T: Capacity> CompletionQueue<T> {
     /// How many completions the queue holds ([O1](crate::contract#o1)).
     #[must_use]
     pub fn capacity(&self) -> u32 {
@@ -74,18 +72,7 @@ impl<T: PollCq> CompletionQueue<T> {
         Ok(&buffer[..count])
     }
 
-    /// Returns the transport's completion queue, to create queue pairs for it. A clone of its handle
-    /// ([`Device::CqHandle`](crate::device::Device::CqHandle)) does that while this thread polls.
-    ///
-    /// ```
-    /// use cq_core::cq::CompletionQueue;
-    /// use cq_core::device::{Device, ProtectionDomain};
-    /// use cq_core::setup::{CreateError, QpInit};
-    ///
-    /// fn one_more<D: Device>(pd: &D::Pd, cq: &CompletionQueue<D::Cq>) -> Result<D::Qp, CreateError> {
-    ///     pd.create_qp(&QpInit::new(cq.get_ref()))
-    /// }
-    /// ```
+    /// Returns the transport's completion queue, as for creating queue pairs for it.
     #[must_use]
     pub const fn get_ref(&self) -> &T {
         &self.transport

@@ -1,9 +1,8 @@
-//! `defmt::Format` of completions: the defined fields only, as `Debug` has them. Numbers and flags have theirs from `own`,
+//! `defmt::Format` of completions: the defined fields only, as `Debug` has them. Numbers and flags have theirs from `macros`,
 //! all others by deriving it.
 
 use defmt::{Format, Formatter, write};
 
-use crate::counters::Completions;
 use crate::wc::{Completed, Failed, Wc};
 
 impl Format for Wc {
@@ -47,18 +46,5 @@ impl Format for Failed {
             self.qp_num(),
             vendor_err
         );
-    }
-}
-
-impl Format for Completions {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "[ ");
-        for (status, count) in self.iter().filter(|(_, count)| *count > 0) {
-            match status {
-                Some(status) => write!(f, "{}: {=u64} ", status, count),
-                None => write!(f, "unknown: {=u64} ", count),
-            }
-        }
-        write!(f, "]");
     }
 }

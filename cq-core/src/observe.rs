@@ -1,8 +1,8 @@
 //! A transport's completion queue with an observer, which sees each poll, each arm, and the events that were taken. It
 //! is a type of its own: a queue without an observer costs nothing.
 //!
-//! [`counters`](crate::counters) has an observer that counts, `logging` one that writes a log. Another one takes a few
-//! lines:
+//! `counters` of cq-verbs has an observer that counts, the example `logging` one that writes what fails to a log. Another one
+//! takes a few lines:
 //!
 //! ```
 //! use std::collections::HashMap;
@@ -33,33 +33,12 @@
 //! assert_eq!(cq.get_ref().observer().0[&17], 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! # Creating queue pairs
-//! An observed queue of a device dereferences to the queue's handle: `pd.create_qp(&QpInit::new(cq.get_ref()))` is the same
-//! with and without an observer. It does not dereference to the queue itself, which could be polled past the observer, nor
-//! to the handle of a [`Budgeted`](crate::budget::Budgeted) queue, whose queue pairs reserve entries:
-//!
-//! ```compile_fail,E0308
-//! use std::sync::Arc;
-//!
-//! use cq_core::budget::{Budget, Budgeted};
-//! use cq_core::counters::{Counters, Recorder};
-//! use cq_core::device::{Device, ProtectionDomain};
-//! use cq_core::observe::Observed;
-//! use cq_core::setup::QpInit;
-//!
-//! type Queue<D> = Observed<Budgeted<<D as Device>::Cq, Arc<Budget>>, Recorder<Arc<Counters>>>;
-//!
-//! fn create<D: Device>(pd: &D::Pd, cq: &Queue<D>) {
-//!     let _ = pd.create_qp(&QpInit::new(cq));
-//! }
-//! ```
 
 use core::ops::Deref;
 
-use crate::device::{Cq, Destroy, Object};
-use crate::setup::{InUse, ModerateError, ResizeError};
-use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, poll_checked};
+use crate::transport::{
+    Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError, poll_checked,
+};
 use crate::wc::Wc;
 
 /// What an observer sees of a queue. It is called where the queue is polled and armed, by the thread that does so.
@@ -103,6 +82,11 @@ impl<T, O> Observed<T, O> {
     /// Returns the observer.
     pub const fn observer(&self) -> &O {
         &self.observer
+    }
+
+    /// Returns the queue. It can't be polled by this, past the observer.
+    pub const fn get_ref(&self) -> &T {
+        &self.transport
     }
 
     /// Returns the queue, for transport-specific calls. The observer does not see polls and arms of it.
@@ -167,29 +151,8 @@ impl<T: Arm, O: Observer> Arm for Observed<T, O> {
     }
 }
 
-impl<T: Destroy, O> Destroy for Observed<T, O> {
-    fn destroy(self) -> Result<(), InUse<Self>> {
-        let Self { transport, observer } = self;
-        transport.destroy().map_err(|error| error.map(|queue| Self::new(queue, observer)))
-    }
-}
-
-impl<T: Cq, O: Observer + Object> Cq for Observed<T, O> {
-    type Handle = T::Handle;
-
-    fn handle(&self) -> T::Handle {
-        self.transport.handle()
-    }
-
+impl<T: Capacity, O> Capacity for Observed<T, O> {
     fn capacity(&self) -> u32 {
         self.transport.capacity()
-    }
-
-    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        self.transport.resize(capacity)
-    }
-
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        self.transport.moderate(count, period)
     }
 }

@@ -23,34 +23,3 @@ macro_rules! sentences {
     };
 }
 pub(crate) use sentences;
-
-/// [`sentences`], each with the error number of C, which the method `errno` returns.
-macro_rules! numbered_sentences {
-    ($(#[$doc:meta])* $name:ident { $($pattern:pat => $errno:expr, ($($text:tt)+);)+ }) => {
-        $crate::sentences::sentences!($name { $($pattern => ($($text)+);)+ });
-
-        impl $name {
-            $(#[$doc])*
-            #[must_use]
-            #[allow(unused_variables)]
-            pub const fn errno(&self) -> Errno {
-                match *self {
-                    $($pattern => $errno,)+
-                }
-            }
-        }
-    };
-}
-pub(crate) use numbered_sentences;
-
-/// Implements `From` for the causes of errors.
-macro_rules! from {
-    ($($cause:ty => $error:ident::$variant:ident;)+) => {
-        $(impl From<$cause> for $error {
-            fn from(cause: $cause) -> Self {
-                Self::$variant(cause)
-            }
-        })+
-    };
-}
-pub(crate) use from;

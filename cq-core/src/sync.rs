@@ -38,9 +38,6 @@
 //! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
 //! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
 //! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
-//! | `ask` (Release) | a thread that drops or discards a [reservation](crate::budget) | `see_asked` (Acquire), the poller | every completion of the queue pair that was destroyed or went to RESET |
-//! | `give` (Release) | the poller, after a poll that found the queue empty | `take` (Acquire), a thread that reserves | that the entries were removed from the queue |
-//! | `answer` (Release) | the poller, likewise | `see_answer` (Acquire), a thread that discarded | likewise |
 //! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted, and the queue's key |
 //! | `register`, `unregister` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
@@ -63,10 +60,7 @@
 //! | tags, the key of a flag | `publish` and `count_event` order them |
 //! | a lock word, by a thread that spins | `try_lock` checks it |
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
-//! | the free entries of a budget, by `free` | the compare-and-swap of `take` checks them |
-//! | the capacity of a budget | it only says whether a reservation that was refused can ever succeed; the thread that resizes the queue decides when others learn of it |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
-//! | the [counters](crate::counters) of a queue | only its recorder stores them; nothing is decided by what a reader sees |
 //!
 //! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of
 //! the pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one word.
@@ -85,16 +79,6 @@
 //! | dropped completions of a queue | 32 | saturates at 2³² − 2, and those of one call at 2³² − 3 |
 //! | producers of a queue | 32 | saturates: once there were 2³² − 1, leaked ones among them, dropping producers never closes the queue |
 //! | events of [`channel::flag`](crate::channel::flag) and `channel::waker` | 32 | wraps; exactly 2³² unread events look like none. A queue that is armed again after each event leaves two |
-//! | [generations](crate::ledger::Generation) of ledgers, those of `Generation::unique` among them | 31 | wraps; a completion of a ledger can retire a request of one that was made exactly 2³¹ generations later |
-//! | sends of a [ledger](crate::ledger) | 32 | wraps; a completion that was given already would have to be given again 2³² sends later to retire a request |
-//! | uses of a slot of [`Receives`](crate::ledger::Receives) | 31, less those of the slot's index | wraps; a completion that was given already, given again exactly so many uses later, retires another receive. Free slots are used in turn |
-//! | requests of a [budget](crate::budget) that were asked and answered | 32 | wraps; exact as long as there are fewer than 2³² requests between two polls that find the queue empty |
-//! | entries that were released to a budget | 32 | wraps; only the difference since the last such poll counts, which is at most the capacity |
-//! | free entries of a budget | 32 | not reached: they are at most the capacity |
-//! | numbers of the queues, channels and descriptors of a set | 64 | not reached: one for each that is added |
-//! | the value of an eventfd, of `channel::descriptor` and stop handles | 64, the kernel's | a write fails, and the descriptor is readable already |
-//! | rounds of a wait set between two looks | 32 | not reached: they start anew with each look |
-//! | [counters](crate::counters) | 64; 32 on targets without 64-bit atomics | wrap; events not yet explained, which become spurious ones, saturate at 2³² − 1 |
 //! | steps of a backoff, turns of a spin lock | 32 | not reached: both are bounded |
 //!
 //! # How it is checked
@@ -111,6 +95,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use self::plain::{Tracked, read_plainly, write_plainly};
 use self::site::at;
+pub(crate) use crate::{array_of, const_unless_loom};
 
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
@@ -125,7 +110,8 @@ cfg_if::cfg_if! {
     } else {
         #[cfg(target_has_atomic = "32")]
         pub(crate) use core::hint::spin_loop;
-        pub(crate) use core::sync::atomic::AtomicU32;
+        #[doc(hidden)]
+        pub use core::sync::atomic::AtomicU32;
         #[cfg(feature = "async")]
         pub(crate) use atomic_waker::AtomicWaker;
         use core::sync::atomic::fence;
@@ -135,17 +121,23 @@ cfg_if::cfg_if! {
 
 cfg_if::cfg_if! {
     if #[cfg(all(loom, target_has_atomic = "64", not(cq_core_word32)))] {
-        pub(crate) use self::AtomicU64 as AtomicWord;
+        #[doc(hidden)]
+        pub use self::AtomicU64 as AtomicWord;
         /// The widest word that the target loads and stores in one piece.
-        pub(crate) type Word = u64;
+        #[doc(hidden)]
+        pub type Word = u64;
     } else if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
-        pub(crate) use core::sync::atomic::AtomicU64 as AtomicWord;
+        #[doc(hidden)]
+        pub use core::sync::atomic::AtomicU64 as AtomicWord;
         /// The widest word that the target loads and stores in one piece.
-        pub(crate) type Word = u64;
+        #[doc(hidden)]
+        pub type Word = u64;
     } else {
-        pub(crate) use self::AtomicU32 as AtomicWord;
+        #[doc(hidden)]
+        pub use self::AtomicU32 as AtomicWord;
         /// The widest word that the target loads and stores in one piece.
-        pub(crate) type Word = u32;
+        #[doc(hidden)]
+        pub type Word = u32;
     }
 }
 
@@ -153,13 +145,6 @@ cfg_if::cfg_if! {
     if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
         mod shared;
         pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, join, latch_more, leave, reserve};
-    }
-}
-
-cfg_if::cfg_if! {
-    if #[cfg(target_has_atomic = "32")] {
-        mod credit;
-        pub(crate) use self::credit::{answer, ask, free, give, see_answer, see_asked, take};
     }
 }
 
@@ -279,14 +264,6 @@ pub(crate) fn wake(waker: &AtomicWaker) {
     waker.wake();
 }
 
-/// A number that no other call in this process returns, until there were 2³² calls; 1 is the first. Relaxed: it orders nothing. The
-/// counter is not loom's, since which number is returned decides nothing.
-#[cfg(target_has_atomic = "32")]
-pub(crate) fn unique_number() -> u32 {
-    static NEXT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(1);
-    NEXT.fetch_add(1, Relaxed)
-}
-
 /// Releases a lock.
 #[cfg(target_has_atomic = "32")]
 #[inline(always)]
@@ -295,44 +272,32 @@ pub(crate) fn unlock(word: &AtomicU32) {
 }
 
 /// Loads a word that is private to one side, that one of the named pairs orders, or that is a count.
+#[doc(hidden)]
 #[inline(always)]
-pub(crate) fn load(word: &AtomicWord) -> Word {
+pub fn load(word: &AtomicWord) -> Word {
     word.load(Relaxed)
 }
 
 /// Stores a word that is private to one side, that one of the named pairs orders, or that is a count.
+#[doc(hidden)]
 #[inline(always)]
-pub(crate) fn store(word: &AtomicWord, value: Word) {
+pub fn store(word: &AtomicWord, value: Word) {
     word.store(value, Relaxed);
 }
 
 /// [`load`] for 32 bits.
+#[doc(hidden)]
 #[inline(always)]
-pub(crate) fn load_u32(word: &AtomicU32) -> u32 {
+pub fn load_u32(word: &AtomicU32) -> u32 {
     word.load(Relaxed)
 }
 
 /// [`store`] for 32 bits.
+#[doc(hidden)]
 #[inline(always)]
-pub(crate) fn store_u32(word: &AtomicU32, value: u32) {
+pub fn store_u32(word: &AtomicU32, value: u32) {
     word.store(value, Relaxed);
 }
-
-/// Declares functions that are `const`, except under loom, whose atomics cannot be created in a constant.
-macro_rules! const_unless_loom {
-    ($($(#[$meta:meta])* $vis:vis const fn $name:ident($($args:tt)*) -> $ret:ty $body:block)+) => {
-        $(
-            #[cfg(not(loom))]
-            $(#[$meta])*
-            $vis const fn $name($($args)*) -> $ret $body
-
-            #[cfg(loom)]
-            $(#[$meta])*
-            $vis fn $name($($args)*) -> $ret $body
-        )+
-    };
-}
-pub(crate) use const_unless_loom;
 
 /// Bytes beside the words of shared memory, which nobody uses. As padding they would be part of what a reference promises
 /// not to change, and others may write to any byte of such memory.
@@ -356,18 +321,3 @@ impl<const N: usize> fmt::Debug for Unused<N> {
         write!(f, "{} unused bytes", self.0.len())
     }
 }
-
-/// An array of values that hold atomics.
-macro_rules! array_of {
-    ($value:expr; $len:expr) => {{
-        #[cfg(not(loom))]
-        {
-            [const { $value }; $len]
-        }
-        #[cfg(loom)]
-        {
-            core::array::from_fn::<_, { $len }, _>(|_| $value)
-        }
-    }};
-}
-pub(crate) use array_of;

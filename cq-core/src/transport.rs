@@ -55,23 +55,21 @@
 //! | trait | implemented by | rules |
 //! |---|---|---|
 //! | [`PollCq`] | every transport | [P1](crate::contract#p1)–[P7](crate::contract#p7), [O3](crate::contract#o3) |
+//! | [`Capacity`] | a queue that knows how many completions it holds | [O1](crate::contract#o1) |
 //! | [`Arm`] | a transport that can raise events | [N1](crate::contract#n1)–[N4](crate::contract#n4), [N11](crate::contract#n11) |
 //! | [`Events`], [`Block`] | the consumer side of a channel | [N5](crate::contract#n5), [N7](crate::contract#n7)–[N10](crate::contract#n10) |
 //! | [`AsyncChannel`] | a channel that a task waits for | [N5](crate::contract#n5), [N6](crate::contract#n6) |
 //! | [`Signal`] | the producer side of a channel | [N9](crate::contract#n9) |
-//! | [`Post`] | a queue pair | [Q3](crate::contract#q3), [Q4](crate::contract#q4) |
-//! | [`AsyncEvents`], [`BlockAsync`] | a device that reports asynchronous events | [O2](crate::contract#o2), [Q7](crate::contract#q7) |
 
+mod cq_key;
 mod error;
 mod lent;
 
 use core::task::{Context, Poll, Waker};
 
-pub use self::error::{ArmError, EventError, PollError, PostError, Refused, WaitError};
-use crate::async_event::AsyncEvent;
-pub use crate::cq_key::CqKey;
+pub use self::cq_key::CqKey;
+pub use self::error::{ArmError, EventError, PollError, WaitError};
 use crate::wc::Wc;
-use crate::wr::{RecvWr, SendWr};
 
 /// Polls a completion queue.
 pub trait PollCq {
@@ -82,7 +80,7 @@ pub trait PollCq {
     /// The queue itself failed. An empty queue is `Ok(0)`.
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError>;
 
-    /// Whether more than `count` completions wait to be polled, for [statistics](crate::counters). `false` if there are
+    /// Whether more than `count` completions wait to be polled, for statistics. `false` if there are
     /// not, and if the transport can't tell, as libibverbs can't.
     ///
     /// # Staleness
@@ -92,6 +90,12 @@ pub trait PollCq {
         let _ = count;
         false
     }
+}
+
+/// A queue that knows its capacity.
+pub trait Capacity {
+    /// How many completions the queue holds ([O1](crate::contract#o1)).
+    fn capacity(&self) -> u32;
 }
 
 /// Polls. A count above the length of `out` is an error ([P7](crate::contract#p7)).
@@ -124,7 +128,7 @@ pub trait Arm: PollCq {
     /// Returns the key that this queue's events carry.
     fn key(&self) -> CqKey;
 
-    /// Tells the queue that `count` of its events were taken, for [statistics](crate::counters): a transport need not
+    /// Tells the queue that `count` of its events were taken, for statistics: a transport need not
     /// know. [`CompletionQueue`](crate::cq::CompletionQueue) calls it for the events that its waits take. A program that
     /// takes them itself, for an event loop of its own, calls it before it polls.
     #[inline]
@@ -201,103 +205,6 @@ pub trait Signal {
 impl<F: Fn(CqKey)> Signal for F {
     fn raise(&self, cq: CqKey) {
         self(cq);
-    }
-}
-
-/// Posts work requests.
-pub trait Post {
-    /// Posts a list of requests to the send queue, in order.
-    ///
-    /// # Errors
-    /// A request was refused. The requests before it are posted; it and those after it are not
-    /// ([Q4](crate::contract#q4)). [`Refused::Unknown`]: it is not known which of those before it are.
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError>;
-
-    /// Posts a list of requests to the receive queue, in order.
-    ///
-    /// # Errors
-    /// As for [`post_send`](Self::post_send).
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
-
-    /// Ends all use of buffers, before the queue pair is destroyed.
-    ///
-    /// With `true` the transport promises that the device neither reads nor writes a buffer of any request that was
-    /// posted here, from now on: the caller frees them. It has to make that so, as by going to RESET, or know that
-    /// it is: because posting has copied the bytes, or because the buffers belong to the transport and outlive the requests.
-    ///
-    /// With `false` the device may go on using them: the buffers of outstanding requests must never be freed, and the
-    /// requests may still complete.
-    fn quiesce(&mut self) -> bool;
-
-    /// Judges a request without posting it: the reason why the queue pair as it is now would refuse it, whatever is
-    /// outstanding, such as too many SGEs, too much inline data, or an operation that is not supported. `Ok` where that can't be told before it
-    /// is posted.
-    ///
-    /// The state of the queue pair is not judged, which may change before the request is posted.
-    ///
-    /// # Errors
-    /// The request can never be posted. Never [`QueueFull`](Refused::QueueFull).
-    #[inline]
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        let _ = wr;
-        Ok(())
-    }
-
-    /// Judges a receive without posting it, as [`check_send`](Self::check_send) does.
-    ///
-    /// # Errors
-    /// The request can never be posted. Never [`QueueFull`](Refused::QueueFull).
-    #[inline]
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        let _ = wr;
-        Ok(())
-    }
-}
-
-/// Reads asynchronous events from a device.
-pub trait AsyncEvents {
-    /// Takes and acknowledges one asynchronous event. Returns `None` if no event is pending.
-    ///
-    /// # Errors
-    /// The device failed.
-    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError>;
-}
-
-/// Sleeps until a device reports an asynchronous event.
-pub trait BlockAsync: AsyncEvents {
-    /// The type of a deadline, as of [`Block`].
-    type Instant: Copy;
-
-    /// Sleeps until an asynchronous event may be pending, the deadline has passed, or the sleep is interrupted; as
-    /// [`Block::block`].
-    ///
-    /// # Errors
-    /// The device failed.
-    fn block_async(&mut self, deadline: Option<Self::Instant>) -> Result<Woken, EventError>;
-
-    /// Takes one asynchronous event, and waits for one if none is pending. Returns `None` once the deadline has passed;
-    /// without a deadline it waits without limit.
-    ///
-    /// # Errors
-    /// [`WaitError::Event`]: the device or the system failed. [`WaitError::Interrupted`]: the sleep was interrupted, and
-    /// no event was pending.
-    fn wait_async(
-        &mut self,
-        deadline: Option<Self::Instant>,
-    ) -> Result<Option<AsyncEvent>, WaitError> {
-        loop {
-            if let Some(event) = self.take_async_event()? {
-                return Ok(Some(event));
-            }
-            let woken = self.block_async(deadline)?;
-            if woken == Woken::Event {
-                continue;
-            }
-            return match self.take_async_event()? {
-                None if woken == Woken::Interrupted => Err(WaitError::Interrupted),
-                event => Ok(event),
-            };
-        }
     }
 }
 

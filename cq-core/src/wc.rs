@@ -23,13 +23,12 @@
 mod numbers;
 mod view;
 
-pub use self::numbers::{WcFlags, WcOpcode, WcStatus};
-pub use self::view::{Completed, Failed};
-
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::mem::{offset_of, size_of};
 
+pub use self::numbers::{WcFlags, WcOpcode, WcStatus};
+pub use self::view::{Completed, Failed};
 use crate::sync::Word;
 
 /// One work completion: `struct ibv_wc` on 64-bit targets ([C1](crate::contract#c1)).
@@ -76,17 +75,6 @@ const _: () = {
     assert!(offset_of!(Wc, dlid_path_bits) == 45);
     assert!(offset_of!(Wc, generation) == 46);
 };
-
-/// Whether no completion of the batch has failed. With one branch for several of them.
-#[inline(always)]
-pub(crate) fn all_succeeded(batch: &[Wc]) -> bool {
-    const SEVERAL: usize = 8;
-    let (first, rest) = batch.split_at(batch.len() % SEVERAL);
-    let any_failure =
-        |some: &[Wc]| some.iter().fold(WcStatus::SUCCESS.0, |any, wc| any | wc.status().0);
-    first.iter().all(|wc| wc.status() == WcStatus::SUCCESS)
-        && rest.chunks_exact(SEVERAL).all(|some| any_failure(some) == WcStatus::SUCCESS.0)
-}
 
 /// Number of words in a completion.
 pub(crate) const WORDS: usize = size_of::<Wc>() / size_of::<Word>();
@@ -145,7 +133,7 @@ impl Wc {
     }
 
     /// The vendor error, which is undefined unless the request failed.
-    pub(crate) const fn vendor_err(&self) -> u32 {
+    pub const fn vendor_err(&self) -> u32 {
         self.vendor_err
     }
 

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::cq::CompletionQueue;
-use cq_core::device::Slots;
-use cq_core::tracked::{Done, TrackedQp};
 use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
+use transport_rxe_loop::verbs::device::Slots;
+use transport_rxe_loop::verbs::tracked::{Done, TrackedQp};
+use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{
     Access, CompletionChannel, Context, Cq, Endpoint, OwnedRegion, Port, QpInit, QueuePair,
 };
@@ -142,7 +142,7 @@ fn main() -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (port, mut client, mut server) =
         (context.port(1)?, End::new(&context)?, End::new(&context)?);
-    // Two processes would call `cq_core::exchange::connect_over`, over a socket.
+    // Two processes would call `transport_rxe_loop::verbs::exchange::connect_over`, over a socket.
     let endpoints = [&client, &server].map(|end| end.qp.get_ref().endpoint(&port));
     server.connect(&port, &endpoints[0])?;
     client.connect(&port, &endpoints[1])?;

@@ -7,13 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Events, Notify, Post};
+use cq_core::transport::{Events, Notify};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
+use transport_rxe_loop::verbs::post::Post;
+use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{CompletionChannel as Channel, Context, Cq, QpInit, QueuePair as Qp};
 
 type Failure = Box<dyn Error + Send + Sync>;

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::budget::{Budget, Budgeted, Entries};
 use cq_core::cq::CompletionQueue;
-use cq_core::device::Slots;
-use cq_core::ledger::Reaped;
-use cq_core::tracked::{Done, TrackedQp};
-use cq_core::transport::Refused;
 use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
+use transport_rxe_loop::verbs::budget::{Budget, Budgeted, Entries};
+use transport_rxe_loop::verbs::device::Slots;
+use transport_rxe_loop::verbs::ledger::Reaped;
+use transport_rxe_loop::verbs::post::Refused;
+use transport_rxe_loop::verbs::tracked::{Done, TrackedQp};
+use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, ProtectionDomain, QueuePair};
 
 type Failure = Box<dyn Error + Send + Sync>;

@@ -1,5 +1,5 @@
 //! A key-value server for processes that may be killed: one completion queue for all clients, with entries that are
-//! reserved, so that no number of clients overruns it. `cq_core::guide::server` has the same server, and explains it.
+//! reserved, so that no number of clients overruns it. `transport_rxe_loop::verbs::guide::server` has the same server, and explains it.
 //!
 //! `cargo run -p transport-rxe-loop --example kv_store`
 //!
@@ -7,31 +7,30 @@
 //! has entries for four: one more is refused until the server has noticed that the fourth is gone.
 
 use std::collections::{HashMap, VecDeque};
-use std::error::Error;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use cq_core::budget::{Budget, Budgeted, BudgetedHandle, Entries, Overdrawn};
-use cq_core::causes::Causes;
-use cq_core::counters::{Counters, Recorder};
+use anyhow::{Context as _, anyhow, bail};
 use cq_core::cq::CompletionQueue;
-use cq_core::device::{Device, QueuePair, Slots};
-use cq_core::handlers::{Handlers, Then};
 use cq_core::observe::Observed;
-use cq_core::tracked::{CreateTrackedError, Done, TrackedQp};
-use cq_core::wait_set::{DescriptorId, Ready, StopHandle, WaitSet};
 use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
+use transport_rxe_loop::verbs::budget::{Budget, Budgeted, BudgetedHandle, Entries, Overdrawn};
+use transport_rxe_loop::verbs::counters::{Counters, Recorder};
+use transport_rxe_loop::verbs::device::{Device, QueuePair, Slots};
+use transport_rxe_loop::verbs::handlers::{Handlers, Then};
+use transport_rxe_loop::verbs::tracked::{CreateTrackedError, Done, TrackedQp};
+use transport_rxe_loop::verbs::wait_set::{DescriptorId, Ready, StopHandle, WaitSet};
+use transport_rxe_loop::verbs::wr::SendWr;
 // On hardware: `use transport_verbs::{…}`, and the name of the device.
 use transport_rxe_loop::{Access, Context, Port, QpInit};
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = anyhow::Error;
 
 const CLIENTS: u32 = 4;
 /// The requests that a client may have outstanding.
@@ -67,7 +66,7 @@ impl<D: Device> Connection<D> {
                 Done::Received(received) => {
                     let (slot, mut request) = (received.token, [0; MESSAGE]);
                     if received.result?.byte_len() as usize != MESSAGE {
-                        return Err("a request has another length".into());
+                        bail!("a request has another length");
                     }
                     self.slots.read(slot, &mut request)?;
                     self.slots.write(slot, &store.answer(&request)?)?;
@@ -126,7 +125,7 @@ impl<D: Device<Channel: AsFd>> Server<D> {
             match self.set.wait(&mut buffer, None)? {
                 Ready::Completions(_, batch) => self.complete(batch),
                 Ready::Descriptor(id) if id == arrivals => {
-                    self.accept(listener).unwrap_or_else(|error| report("no client", &*error));
+                    self.accept(listener).unwrap_or_else(|error| report("no client", &error));
                 }
                 Ready::Descriptor(id) => {
                     // A client has ended: it sends nothing by its socket.
@@ -162,15 +161,15 @@ impl<D: Device<Channel: AsFd>> Server<D> {
             // Of a client that is gone, there may be completions in the queue still.
             let Some(it) = connection else { return Then::Keep };
             let Err(error) = it.serve(run, &mut self.store) else { return Then::Keep };
-            report("a client has failed", &*error);
+            report("a client has failed", &error);
             self.set.remove_descriptor(it.socket);
             Then::Remove
         });
     }
 }
 
-fn report(what: &str, error: &(dyn Error + 'static)) {
-    eprintln!("{what}: {}", Causes(error));
+fn report(what: &str, error: &Failure) {
+    eprintln!("{what}: {error:#}");
 }
 
 /// A message: whether it is a PUT, the length of the value, the key, the value. An answer: the same without a value, or
@@ -180,13 +179,13 @@ fn message(is_put: bool, key: u64, value: &[u8]) -> Result<[u8; MESSAGE], Failur
     message[0] = is_put.into();
     message[1] = value.len().try_into()?;
     message[8..16].copy_from_slice(&key.to_ne_bytes());
-    message[16..].get_mut(..value.len()).ok_or("a value is too long")?.copy_from_slice(value);
+    message[16..].get_mut(..value.len()).context("a value is too long")?.copy_from_slice(value);
     Ok(message)
 }
 
 fn parse(message: &[u8; MESSAGE]) -> Result<(bool, u64, &[u8]), Failure> {
     let key = u64::from_ne_bytes(message[8..16].try_into()?);
-    let value = message[16..].get(..message[1].into()).ok_or("a length is wrong")?;
+    let value = message[16..].get(..message[1].into()).context("a length is wrong")?;
     Ok((message[0] == 1, key, value))
 }
 
@@ -234,7 +233,7 @@ fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
         while qp.receives_outstanding() > 0 {
             let batch = cq.wait(&mut buffer, channel, Some(deadline))?;
             if batch.is_empty() {
-                return Err("the server does not answer".into());
+                bail!("the server does not answer");
             }
             for done in qp.retire_all(batch) {
                 let Done::Received(received) = done else { continue };
@@ -243,7 +242,7 @@ fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
                 slots.read(nth, &mut answer)?;
                 let value = if is_put(nth) { &[] } else { &value[..] };
                 if parse(&answer)? != (false, key(nth), value) {
-                    return Err("the server returned another value".into());
+                    bail!("the server returned another value");
                 }
             }
         }
@@ -271,14 +270,14 @@ fn supervise(path: &Path, stop: &StopHandle) -> Result<(), Failure> {
     stop.stop();
     match ended?.iter().all(ExitStatus::success) && is_served {
         true => Ok(()),
-        false => Err("a client has failed".into()),
+        false => Err(anyhow!("a client has failed")),
     }
 }
 
 fn run() -> Result<(), Failure> {
     if let Some(path) = env::args_os().nth(1) {
         let mut numbers = env::args().skip(2).map(|number| number.parse());
-        let mut next = || numbers.next().ok_or("arguments: SOCKET KEY ROUNDS");
+        let mut next = || numbers.next().context("arguments: SOCKET KEY ROUNDS");
         return client(Path::new(&path), next()??, next()??);
     }
     let path = env::temp_dir().join(format!("kv_store.{}", process::id()));
@@ -289,7 +288,7 @@ fn run() -> Result<(), Failure> {
     let ended = thread::scope(|scope| {
         let clients = scope.spawn(|| supervise(&path, &stop));
         let served = server.run(&listener);
-        served.and(clients.join().map_err(|_| "the supervisor panicked")?)
+        served.and(clients.join().map_err(|_| anyhow!("the supervisor panicked"))?)
     });
     fs::remove_file(&path)?;
     ended?;
@@ -299,12 +298,6 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            report("error", &*error);
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> Result<(), Failure> {
+    run()
 }

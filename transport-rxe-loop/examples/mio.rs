@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::queue_set::{QueueId, QueueSet};
-use cq_core::transport::Post;
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use transport_rxe_loop::verbs::post::Post;
+use transport_rxe_loop::verbs::queue_set::{QueueId, QueueSet};
+use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{CompletionChannel, Context, Cq, QpInit, QueuePair as Qp};
 
 type Failure = Box<dyn Error + Send + Sync>;

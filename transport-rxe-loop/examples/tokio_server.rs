@@ -4,25 +4,24 @@
 //!
 //! `cargo run -p transport-rxe-loop --features tokio --example tokio_server`
 
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use cq_core::budget::{Budget, BudgetedHandle, Entries};
-use cq_core::causes::Causes;
-use cq_core::device::Slots;
-use cq_core::task::{Driver, Handle, Inbox, Pool, Slot, TaskQp};
-use cq_core::wr::SendWr;
+use anyhow::{anyhow, bail};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use transport_rxe_loop::verbs::budget::{Budget, BudgetedHandle, Entries};
+use transport_rxe_loop::verbs::device::Slots;
+use transport_rxe_loop::verbs::task::{Driver, Handle, Inbox, Pool, Slot, TaskQp};
+use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{
     Access, Context, CqHandle, OwnedRegion, Port, ProtectionDomain, QueuePair,
 };
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = anyhow::Error;
 /// A queue pair whose requests own the memory that they use.
 type Qp = TaskQp<QueuePair, Slot<OwnedRegion>, 2, 2, Entries>;
 
@@ -46,7 +45,9 @@ impl Endpoints {
         let (pd, port) = (context.alloc_pd()?, context.port(1)?);
         let driver = Driver::open(context, 4 * CLIENTS as u32)?;
         let (cq, handle) = (driver.queue(), driver.handle());
-        tokio::spawn(async { eprintln!("polling has ended: {}", Causes(&driver.run().await.why)) });
+        tokio::spawn(async {
+            eprintln!("polling has ended: {:#}", Failure::new(driver.run().await.why))
+        });
         let slots = Slots::allocate(&pd, 4 * CLIENTS as usize, SIZE, Access::LOCAL_WRITE)?;
         Ok(Self { pd, port, cq, driver: handle, pool: Pool::new(slots) })
     }
@@ -101,7 +102,7 @@ async fn serve(
     tokio::select! {
         failed = answers => failed,
         closed = socket.read_u8() => match closed {
-            Ok(_) => Err("the client sends what it must not".into()),
+            Ok(_) => Err(anyhow!("the client sends what it must not")),
             Err(_) => Ok(()),
         },
     }
@@ -119,7 +120,7 @@ async fn client(address: std::net::SocketAddr, seed: u64) -> Result<(), Failure>
         }
         call.send(number).await?;
         if call.receive().await? != number * number {
-            return Err("a wrong answer".into());
+            bail!("a wrong answer");
         }
     }
     Ok(())
@@ -139,7 +140,7 @@ async fn run() -> Result<(), Failure> {
             }
             Some(ended) = clients.join_next() => ended??,
             // A client that leaves in the middle may fail its connection before its socket closes.
-            Some(ended) = servers.join_next() => ended?.unwrap_or_else(|error| eprintln!("{}", Causes(&*error))),
+            Some(ended) = servers.join_next() => ended?.unwrap_or_else(|error| eprintln!("{error:#}")),
         }
     }
     println!("{CLIENTS} clients, of which half left early: {} answers", served.load(Relaxed));

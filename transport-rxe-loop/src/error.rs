@@ -1,6 +1,6 @@
 //! Locks that are not released, and memory that is not left; and what these are for those who create objects.
 
-pub use cq_core::setup::{CreateError, Limit, RegisterError};
+pub use cq_verbs::setup::{CreateError, Limit, RegisterError};
 
 /// A lock could not be taken: a live process has held it longer than any lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -97,7 +97,7 @@
 //!
 //! | rule | file |
 //! |---|---|
-//! | states, and the attributes of each transition | `cq_core::setup::QpState::rule`, `api/qp/change.rs` |
+//! | states, and the attributes of each transition | `cq_verbs::setup::QpState::rule`, `api/qp/change.rs` |
 //! | what posting refuses | `api/qp/validate.rs`, `api/qp/post.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`sent`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
 //! | who works on a send queue | `engine/send_queue.rs`, `protocol/ownership.rs` |

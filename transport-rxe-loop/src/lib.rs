@@ -3,9 +3,10 @@
 //! verbs specification describes them, so that programs can be tested anywhere.
 //!
 //! ```
-//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::verbs::post::Post;
+//! use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, Context, QpInit};
 //!
 //! let context = Context::open("loop0")?;
@@ -46,15 +47,15 @@
 //!
 //! | you want to | read |
 //! |---|---|
-//! | write a first program | the guide [`first_program`](cq_core::guide::first_program) |
-//! | connect two processes | by addresses: [`cm`]; with a socket: [`cq_core::exchange`], [the manual's example](manual) |
+//! | write a first program | the guide [`first_program`](cq_verbs::guide::first_program) |
+//! | connect two processes | by addresses: [`cm`]; with a socket: [`cq_verbs::exchange`], [the manual's example](manual) |
 //! | choose a fabric, its size, and how the device behaves | [`OpenOptions`], with [fabrics](OpenOptions#fabrics); [`Limits`]; InfiniBand or [RoCE](manual#ethernet) |
 //! | send, receive, WRITE, READ | [`QueuePair`], with [unreliable transports](QueuePair#unreliable-transports) and [FLUSH](QueuePair#flush); [datagrams](QueuePair::to); [how long a request waits](QueuePair#how-long-a-request-waits) |
 //! | have memory that the device uses | [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`] |
-//! | poll completions | [`Cq`]; many connections: the guide [`sizing`](cq_core::guide::sizing) |
-//! | sleep until there are completions | [`CompletionChannel`], [asynchronous events](Context#asynchronous-events), the guide [`events`](cq_core::guide::events); in tasks of tokio `cq_core::task` |
-//! | test what can go wrong | the guide [`testing`](cq_core::guide::testing), [`Faults`], the [strict device](OpenOptions::strict), the [imitation of Soft-RoCE](OpenOptions::imitate_rxe) |
-//! | go on after a failure, or the death of a peer | the guide [`recovery`](cq_core::guide::recovery), [deaths](manual#death), [forks](manual#forked-children) |
+//! | poll completions | [`Cq`]; many connections: the guide [`sizing`](cq_verbs::guide::sizing) |
+//! | sleep until there are completions | [`CompletionChannel`], [asynchronous events](Context#asynchronous-events), the guide [`events`](cq_verbs::guide::events); in tasks of tokio `cq_verbs::task` |
+//! | test what can go wrong | the guide [`testing`](cq_testing::guide::testing), [`Faults`], the [strict device](OpenOptions::strict), the [imitation of Soft-RoCE](OpenOptions::imitate_rxe) |
+//! | go on after a failure, or the death of a peer | the guide [`recovery`](cq_verbs::guide::recovery), [deaths](manual#death), [forks](manual#forked-children) |
 //! | see what a live program does | [`observe`], [events for `tracing`](manual#events-for-tracing) |
 //! | know what is not supported, or differs from hardware | [limitations](manual#not-supported), [what stays hidden](manual#strictly) |
 //! | look up a rule that is cited (`C8`, `Q5`) | [`cq_core::contract`] |
@@ -64,7 +65,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `serde` | `Serialize` for what an observer sees |
-//! | `tokio` | `cq_core::task`: what tasks of tokio await |
+//! | `tokio` | `cq_verbs::task`: what tasks of tokio await |
 //! | `tracing` | [events](manual#events-for-tracing) of objects, states, failures and deaths for `tracing` |
 //!
 //! How it works inside: [`internals`].
@@ -101,8 +102,10 @@ cfg_if::cfg_if! {
         #[doc(hidden)]
         pub use crate::shm::{descriptor, sanitizer};
 
-        pub use cq_core::testing::fault::When;
-        pub use cq_core::setup::{
+        pub use cq_testing::fault::When;
+        #[doc(no_inline)]
+        pub use cq_verbs as verbs;
+        pub use cq_verbs::setup::{
             Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, FailedCall, Gid,
             GlobalRoute, InUse, Limit, MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
             QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
@@ -131,7 +134,7 @@ cfg_if::cfg_if! {
         pub use crate::shm::name::NameError;
         pub use crate::shm::system::SystemError;
 
-        cq_core::device_traits! {
+        cq_verbs::device_traits! {
             Context, ProtectionDomain, OwnedRegion, MemoryRegion, CompletionChannel, Cq, CqHandle, SharedReceiveQueue,
             AddressHandle, QueuePair, Directed
         }

@@ -9,10 +9,11 @@
 //! use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 //! use std::time::Duration;
 //!
-//! use cq_core::exchange::connect_over;
-//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::verbs::exchange::connect_over;
+//! use transport_rxe_loop::verbs::post::Post;
+//! use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, Context, QpInit};
 //!
 //! let context = Context::open("loop0")?;
@@ -194,8 +195,8 @@
 //! messages. A message itself has no event: with the feature, and without a subscriber, it takes the same instructions.
 //!
 //! ```
-//! use cq_core::transport::Post;
-//! use cq_core::wr::{RemoteAddr, SendWr};
+//! use transport_rxe_loop::verbs::post::Post;
+//! use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr};
 //! use transport_rxe_loop::{Context, QpInit};
 //!
 //! tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).init();
@@ -268,7 +269,7 @@
 //! | mistake | why |
 //! |---|---|
 //! | timeouts and retry counts that are too small | no packet is lost: `stop` and `rnr` make a peer that does not answer, or has no receive |
-//! | receives that are posted a moment late | they are used at once; hardware waits for [`min_rnr_timer`](crate::QpAttr::min_rnr_timer), which is 0.65 s where nothing else is set after [connecting by addresses](cq_core::cm#receives-that-are-late) |
+//! | receives that are posted a moment late | they are used at once; hardware waits for [`min_rnr_timer`](crate::QpAttr::min_rnr_timer), which is 0.65 s where nothing else is set after [connecting by addresses](cq_verbs::cm#receives-that-are-late) |
 //! | unreliable messages are expected to arrive | one is lost only if it is not received: `rnr` and `stop` lose more |
 //! | without a `timeout`, a message that was sent before the peer was ready is never sent again | here it arrives once the peer is ready, which is clearer than a wait without end |
 //! | the path MTUs of the two ends differ | messages are not cut into packets |

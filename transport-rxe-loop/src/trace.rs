@@ -7,7 +7,7 @@
 //! meanwhile, but the thread may own a send queue, or have a copy guard open where a queue pair fails: then it is as if the
 //! process were suspended for as long as the subscriber takes.
 
-pub(crate) use cq_core::trace_event as event;
+pub(crate) use cq_verbs::trace_event as event;
 
 #[cfg(test)]
 mod tests;

@@ -7,13 +7,13 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use common::{CAPS, Context, NOWHERE, exchange, open, to_itself};
-use cq_core::cm::ConnParam;
 use cq_core::cq::CompletionQueue;
-use cq_core::setup::QpType;
-use cq_core::transport::Post;
-use cq_core::wait_set::{Ready, WaitSet};
 use cq_core::wc::Wc;
-use cq_core::wr::SendWr;
+use cq_verbs::cm::ConnParam;
+use cq_verbs::post::Post;
+use cq_verbs::setup::QpType;
+use cq_verbs::wait_set::{Ready, WaitSet};
+use cq_verbs::wr::SendWr;
 use transport_rxe_loop::QpInit;
 use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
 

@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt;
 
 use common::process::{Actor, order, say};
 use common::{FABRIC, fabric, open, settle};
-use cq_core::transport::Post;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Cq, Limits, OpenOptions, QpCaps, QpInit, QueuePair};
 
 const ROLE: &str = "FOOTPRINT_ROLE";

@@ -12,7 +12,7 @@ use common::process::{Actor, order, say};
 use common::{CAPS, DEADLINE, End, FABRIC, S, exchange, fabric, open};
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_core::wr::{RemoteAddr, SendWr};
+use cq_verbs::wr::{RemoteAddr, SendWr};
 use rustix::thread::sched_yield;
 use transport_rxe_loop::{Cq, QpInit};
 

@@ -4,12 +4,12 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cq_core::async_event::AsyncEventType;
 use cq_core::cq::CompletionQueue;
-use cq_core::task::{Channel, DeviceEvents, Driver, Ended, RequestError, TaskQp};
-use cq_core::tracked::TrackedQp;
 use cq_core::wc::WcStatus;
-use cq_core::wr::SendWr;
+use cq_verbs::async_event::AsyncEventType;
+use cq_verbs::task::{Channel, DeviceEvents, Driver, Ended, RequestError, TaskQp};
+use cq_verbs::tracked::TrackedQp;
+use cq_verbs::wr::SendWr;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};

@@ -9,10 +9,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use cq_core::transport::{PollCq, Post};
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::cm::{self, Connection};
+use transport_verbs::verbs::post::Post;
+use transport_verbs::verbs::wr::{RecvWr, SendWr};
 use transport_verbs::{Access, Context, Cq, OwnedRegion, QpInit, QueuePair};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;

@@ -1,7 +1,7 @@
 //! Address handles: the destinations of datagrams.
 
-use cq_core::setup::{AddressError, AddressVector, Port};
 use cq_core::wc::Wc;
+use cq_verbs::setup::{AddressError, AddressVector, Port};
 
 use crate::attr;
 use crate::error::Attempt;

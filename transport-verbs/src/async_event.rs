@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType as T, Element};
-use cq_core::channel::descriptor;
-use cq_core::setup::QpState;
-use cq_core::transport::{AsyncEvents, BlockAsync, EventError, Woken};
+use cq_core::transport::{EventError, Woken};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType as T, Element};
+use cq_verbs::async_event::{AsyncEvents, BlockAsync};
+use cq_verbs::descriptor;
+use cq_verbs::setup::QpState;
 
 use crate::device::Context;
 use crate::error::event_error;

@@ -1,6 +1,6 @@
 //! The attributes of a queue pair, and addresses, as libibverbs takes them.
 
-use cq_core::setup::{Access, AddressVector, GlobalRoute, QpAttr, QpAttrMask, QpState};
+use cq_verbs::setup::{Access, AddressVector, GlobalRoute, QpAttr, QpAttrMask, QpState};
 use rdma_sys::{ibv_ah_attr, ibv_gid, ibv_global_route, ibv_qp_attr};
 
 use crate::sys::qp;

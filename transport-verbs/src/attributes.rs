@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use cq_core::setup::{AtomicCap, DeviceAttr};
+use cq_verbs::setup::{AtomicCap, DeviceAttr};
 use rdma_sys::ibv_device_attr_ex;
 
 /// The attributes, as libibverbs returned them.

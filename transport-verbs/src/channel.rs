@@ -4,9 +4,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cq_core::channel::descriptor;
-use cq_core::setup::{CreateError, InUse};
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
+use cq_verbs::descriptor;
+use cq_verbs::setup::{CreateError, InUse};
 
 use crate::device::Context;
 use crate::error::{Attempt, event_error};

@@ -3,8 +3,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use cq_core::transport::Post;
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_verbs::verbs::post::Post;
+//! use transport_verbs::verbs::wr::{RecvWr, SendWr};
 //! use transport_verbs::{Access, QpInit, cm};
 //!
 //! let limit = Duration::from_secs(5);
@@ -39,7 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The types and functions are those of [`cq_core::cm`], which describes them, for the [identifiers](Id) of librdmacm.
+//! The types and functions are those of [`cq_verbs::cm`], which describes them, for the [identifiers](Id) of librdmacm.
 //! No call waits longer than its limit, except that on InfiniBand librdmacm waits for the daemon ibacm, where that
 //! runs.
 //!
@@ -51,10 +51,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use cq_core::cm::{Advice, CmEvent, ConnParam, Identifier, ModifyQpError, QpInfo};
-use cq_core::setup::{Errno, QpAttrMask, QpState};
+use cq_verbs::cm::{Advice, CmEvent, ConnParam, Identifier, ModifyQpError, QpInfo};
+use cq_verbs::setup::{Errno, QpAttrMask, QpState};
 
-pub use cq_core::cm::{CmError, Event, EventKind, RejectReason, Status};
+pub use cq_verbs::cm::{CmError, Event, EventKind, RejectReason, Status};
 
 use crate::device::Context;
 use crate::error::{Attempt, OpenError, errno};
@@ -63,22 +63,22 @@ use crate::sys::cm;
 use crate::trace;
 
 /// A device, and the route from it to a peer.
-pub type Route = cq_core::cm::Route<Id>;
+pub type Route = cq_verbs::cm::Route<Id>;
 /// A listener for connection requests.
-pub type Listener = cq_core::cm::Listener<Id>;
+pub type Listener = cq_verbs::cm::Listener<Id>;
 /// A connection request, and the device that received it.
-pub type Request = cq_core::cm::Request<Id>;
+pub type Request = cq_verbs::cm::Request<Id>;
 /// An established connection.
-pub type Connection = cq_core::cm::Connection<Id>;
+pub type Connection = cq_verbs::cm::Connection<Id>;
 /// The device through which the peer is reached.
-pub type Device<'a> = cq_core::cm::Device<'a, Id>;
+pub type Device<'a> = cq_verbs::cm::Device<'a, Id>;
 
 /// Resolves an address, and the route to it.
 ///
 /// # Errors
 /// librdmacm can't be used, no device reaches the address, or it was not resolved in time.
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
-    cq_core::cm::resolve(addr, limit)
+    cq_verbs::cm::resolve(addr, limit)
 }
 
 /// `struct rdma_cm_id`: an identifier of librdmacm, with an event channel of its own. Programs that are generic over

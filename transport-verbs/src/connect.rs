@@ -1,9 +1,9 @@
 //! Bringing a queue pair from RESET to RTS with usual attributes.
 
-use cq_core::setup::{Access, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
+use cq_verbs::setup::{Access, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
 
 use crate::qp::QueuePair;
-use cq_core::setup::AtomicCap;
+use cq_verbs::setup::AtomicCap;
 
 /// Outstanding READs and atomics, if the device allows so many.
 const RD_ATOMIC: u8 = 16;

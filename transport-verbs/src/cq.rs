@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use cq_core::setup::{CreateError, DeviceError, Errno, InUse, Limit, ModerateError, ResizeError};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
+use cq_verbs::setup::{CreateError, DeviceError, Errno, InUse, Limit, ModerateError, ResizeError};
 use rdma_sys::ibv_cq;
 
 use crate::channel::CompletionChannel;

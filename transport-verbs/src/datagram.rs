@@ -1,21 +1,21 @@
 //! Datagrams: sends of UD queue pairs, each with its destination.
 
-use cq_core::setup::QpType;
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendOp, SendWr};
+use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::{RecvWr, SendOp, SendWr};
 
 use crate::ah::AddressHandle;
 use crate::qp::QueuePair;
 use crate::sys::qp::Target;
 
 /// The destination of a datagram.
-pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
+pub type Destination<'a> = cq_verbs::setup::Destination<'a, AddressHandle>;
 
 /// A queue pair whose datagrams go to one destination, returned by [`QueuePair::to`].
 ///
 /// ```no_run
-/// use cq_core::transport::Post;
-/// use cq_core::wr::SendWr;
+/// use transport_verbs::verbs::post::Post;
+/// use transport_verbs::verbs::wr::SendWr;
 /// use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpInit, QpType};
 ///
 /// # let peer = Endpoint::new(17);
@@ -41,7 +41,7 @@ impl QueuePair {
     ///
     /// The result does not outlive the address handle:
     /// ```compile_fail,E0505
-    /// # use cq_core::transport::Post;
+    /// # use transport_verbs::verbs::post::Post;
     /// # use transport_verbs::{AddressHandle, Destination, QueuePair};
     /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
     /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });

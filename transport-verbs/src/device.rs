@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{DeviceAttr, DeviceError, Gid, Port};
+use cq_verbs::setup::{DeviceAttr, DeviceError, Gid, Port};
 
 use crate::error::{Attempt, OpenError};
 use crate::port;
@@ -33,13 +33,13 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// ```
 ///
 /// # Asynchronous events
-/// A context receives the [asynchronous events](cq_core::transport::BlockAsync) of the objects that were created through
+/// A context receives the [asynchronous events](cq_verbs::async_event::BlockAsync) of the objects that were created through
 /// it, and of the device's ports. Each is delivered to one of the clones.
 ///
 /// ```no_run
+/// use transport_verbs::verbs::async_event::{AsyncEventType, Element};
+/// use transport_verbs::verbs::async_event::BlockAsync;
 /// use std::time::{Duration, Instant};
-/// use cq_core::async_event::{AsyncEventType, Element};
-/// use cq_core::transport::BlockAsync;
 /// use transport_verbs::Context;
 ///
 /// let mut context = Context::open_first()?;
@@ -61,11 +61,11 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 ///
 /// Taking an event acknowledges it. An event names its object by key or number, without a reference to it. Destroying an
 /// object discards its unread events, so that an event names an object that exists when it is taken
-/// ([and after that](cq_core::async_event)). The keys of completion queues and the numbers of shared receive queues are
+/// ([and after that](cq_verbs::async_event)). The keys of completion queues and the numbers of shared receive queues are
 /// never used again, those of queue pairs are.
 ///
 /// An event of a queue that other code created with this context, as by [`Cq::as_raw`](crate::Cq::as_raw), names
-/// [`Element::Unknown`](cq_core::async_event::Element::Unknown), and so does one of a queue that another thread is
+/// [`Element::Unknown`](cq_verbs::async_event::Element::Unknown), and so does one of a queue that another thread is
 /// destroying. An event of a queue pair names its number, whoever created it.
 #[derive(Clone, Debug)]
 pub struct Context {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use cq_core::setup::{CreateError, DeviceError, Errno, Limit};
 use cq_core::transport::EventError;
+use cq_verbs::setup::{CreateError, DeviceError, Errno, Limit};
 use thiserror::Error;
 
 /// Why a device could not be opened.

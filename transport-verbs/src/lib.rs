@@ -2,9 +2,10 @@
 //! kernel's Soft-RoCE.
 //!
 //! ```no_run
-//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_verbs::verbs::post::Post;
+//! use transport_verbs::verbs::wr::{RecvWr, SendWr};
 //! use transport_verbs::{Access, Context, QpInit};
 //!
 //! let context = Context::open_first()?;
@@ -42,11 +43,11 @@
 //! `loop0`. This crate's tests run there, with `VERBS_DEVICE=loop0`, and on Soft-RoCE.
 //!
 //! The types, calls and errors are those of `transport-rxe-loop`, so that a program moves to hardware by another `use`
-//! line and another device name. Both implement [`cq_core::device`] and [`cq_core::cm`], for programs that are generic. Only
+//! line and another device name. Both implement [`cq_verbs::device`] and [`cq_verbs::cm`], for programs that are generic. Only
 //! this transport has [`QueuePair::psn`] and [`Cq::as_raw`]. Only the loopback has its options, limits and faults,
 //! memory windows, completion queues that ignore overruns, `init_ah_from_wc`, and `batch` and `connect_to` of a queue
 //! pair. The causes in [`OpenError`] differ. Peers on other hosts exchange their [`Endpoint`]s first: over TCP
-//! ([`cq_core::exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
+//! ([`cq_verbs::exchange`]), or by any other means; or librdmacm connects them ([`cm`]).
 //!
 //! # Modules
 //!
@@ -102,7 +103,7 @@
 //! | `ibv_poll_cq` returns `-EOVERFLOW` | the provider of Chelsio's cxgb4, the loopback's C ABI |
 //!
 //! Any other negative number is [`PollError::Device`](cq_core::transport::PollError::Device) until the event is taken: the
-//! meaning is the provider's own. [Recovery](cq_core::guide::recovery) replaces the queue all the same. With
+//! meaning is the provider's own. [Recovery](cq_verbs::guide::recovery) replaces the queue all the same. With
 //! most cards an overrun queue is only empty: a program that takes no asynchronous events does not notice the overrun.
 //!
 //! # Events for `tracing`
@@ -127,11 +128,11 @@
 //! | error or debug | another asynchronous event that was taken | `event`, `element` |
 //! | warn | object not destroyed: the driver refused | `error` |
 //!
-//! A device reports failed requests by their completions alone: `cq_core::logging::Logger` writes those to a log, as an
-//! [observer](cq_core::observe) of the queue.
+//! A device reports failed requests by their completions alone: an [observer](cq_core::observe) of the
+//! queue can write those to a log, as the example `logging` of `cq-core` does.
 //!
 //! # Limitations
-//! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`Refused::Unsupported`](cq_core::transport::Refused::Unsupported):
+//! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`Refused::Unsupported`](cq_verbs::post::Refused::Unsupported):
 //! `rdma-sys` lacks the operands of the first, and is older than the others. SEND with invalidate and LOCAL_INV are
 //! supported. Completion queues that ignore overruns are not: `rdma-sys` lacks the call.
 //!
@@ -162,7 +163,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `tokio` | `cq_core::task`: what tasks of tokio await |
+//! | `tokio` | `cq_verbs::task`: what tasks of tokio await |
 //! | `tracing` | events of objects, states and asynchronous events for `tracing` |
 #![deny(unsafe_code)]
 
@@ -187,7 +188,9 @@ mod srq;
 mod sys;
 mod trace;
 
-pub use cq_core::setup::{
+#[doc(no_inline)]
+pub use cq_verbs as verbs;
+pub use cq_verbs::setup::{
     Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr,
     DeviceError, Endpoint, EndpointError, Errno, FailedCall, Gid, GlobalRoute, InUse, Limit,
     MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps,
@@ -205,7 +208,7 @@ pub use crate::pd::ProtectionDomain;
 pub use crate::qp::{QpInit, QueuePair};
 pub use crate::srq::SharedReceiveQueue;
 
-cq_core::device_traits! {
+cq_verbs::device_traits! {
     Context, ProtectionDomain, OwnedRegion, MemoryRegion, CompletionChannel, Cq, CqHandle, SharedReceiveQueue,
     AddressHandle, QueuePair, Directed
 }

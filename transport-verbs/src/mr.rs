@@ -5,8 +5,8 @@
 use std::io;
 use std::sync::Arc;
 
-use cq_core::region_methods;
-use cq_core::setup::{
+use cq_verbs::region_methods;
+use cq_verbs::setup::{
     Access, DeviceError, Errno, MemoryOptions, RangeError, RegisterError, Registered,
 };
 
@@ -82,7 +82,7 @@ pub struct MemoryRegion {
 /// Memory that comes with its registration, zeroed, aligned to a page. It is never lent as a slice, because
 /// peers may write it at any time: bytes are copied in and out.
 ///
-/// Dropping it is safe at any time. Requests that still need it [fail](cq_core::device::Region), so drop it after the
+/// Dropping it is safe at any time. Requests that still need it [fail](cq_verbs::device::Region), so drop it after the
 /// queue pairs that use it.
 ///
 /// ```no_run
@@ -177,7 +177,7 @@ impl ProtectionDomain {
     /// The length is 0, the rights are invalid ([Q10](cq_core::contract#q10)), or the device refused.
     ///
     /// # Safety
-    /// What [`ProtectionDomain::register`](cq_core::device::ProtectionDomain::register) of the traits demands. Where the device
+    /// What [`ProtectionDomain::register`](cq_verbs::device::ProtectionDomain::register) of the traits demands. Where the device
     /// fails to deregister the region, [`tracing`](crate#events-for-tracing) has "object not destroyed".
     pub unsafe fn register(
         &self,

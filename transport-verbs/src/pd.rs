@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{CreateError, InUse};
+use cq_verbs::setup::{CreateError, InUse};
 
 use crate::device::Context;
 use crate::error::Attempt;

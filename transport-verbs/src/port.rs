@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use cq_core::setup::{DeviceError, Errno, Gid, Port};
+use cq_verbs::setup::{DeviceError, Errno, Gid, Port};
 
 use crate::error::Attempt;
 use crate::sys::context::Context;

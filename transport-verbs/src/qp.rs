@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use cq_core::setup::{
+use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::setup::{
     CreateError, DeviceError, Errno, Limit, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
     QpType,
 };
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendWr};
+use cq_verbs::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap};
 
 use crate::attr;
@@ -22,18 +22,18 @@ use crate::sys::port;
 use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp, Target};
 use crate::trace;
-use cq_core::setup::DeviceAttr;
+use cq_verbs::setup::DeviceAttr;
 
 /// The attributes of a new queue pair.
-pub type QpInit<'a> = cq_core::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
+pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 
 /// A queue pair. Posting takes `&mut self`; other threads may poll its completions meanwhile.
 ///
 /// ```no_run
 /// use cq_core::cq::CompletionQueue;
-/// use cq_core::transport::Post;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_verbs::verbs::post::Post;
+/// use transport_verbs::verbs::wr::{RecvWr, SendWr};
 /// use transport_verbs::{Access, Context, QpInit};
 ///
 /// let context = Context::open_first()?;

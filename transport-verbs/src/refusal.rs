@@ -1,8 +1,8 @@
 //! What an errno of posting means: devices return the same few for many reasons.
 
-use cq_core::setup::QpCaps;
-use cq_core::transport::{PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendWr};
+use cq_verbs::post::{PostError, Refused};
+use cq_verbs::setup::QpCaps;
+use cq_verbs::wr::{Data, RecvWr, SendWr};
 use rustix::io::Errno;
 
 use crate::sys::post::{Failure, Why};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cq_core::setup::{ArmLimitError, CreateError, DeviceError, InUse, Limit, SrqInit};
-use cq_core::transport::PostError;
-use cq_core::wr::RecvWr;
+use cq_verbs::post::PostError;
+use cq_verbs::setup::{ArmLimitError, CreateError, DeviceError, InUse, Limit, SrqInit};
+use cq_verbs::wr::RecvWr;
 
 use crate::error::{Attempt, beyond};
 use crate::pd::ProtectionDomain;
@@ -16,7 +16,7 @@ use crate::trace;
 /// A shared receive queue. Its receives complete on the queue pairs that take them.
 ///
 /// ```no_run
-/// use cq_core::wr::RecvWr;
+/// use transport_verbs::verbs::wr::RecvWr;
 /// use transport_verbs::{Access, Context, QpInit, SrqInit};
 ///
 /// let context = Context::open_first()?;

@@ -10,9 +10,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
 use common::*;
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
-use cq_core::wait_set::{Ready, WaitSet};
+use cq_verbs::async_event::{
+    AsyncEvent, AsyncEventType, AsyncEvents as _, BlockAsync as _, Element,
+};
+use cq_verbs::wait_set::{Ready, WaitSet};
 
 /// A queue pair that is connected to itself, with a queue that raises events.
 struct Looped {

@@ -11,8 +11,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::ptr;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::ledger::{Generation, Receives, Sends};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType, AsyncEvents as _, Element};
+use cq_verbs::ledger::{Generation, Receives, Sends};
 use rdma_sys::{ibv_create_cq, ibv_destroy_cq};
 
 use common::*;

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use common::*;
-use cq_core::counters::Counters;
 use cq_core::cq::CompletionQueue;
-use cq_core::exchange::{barrier, connect_over};
 use cq_core::observe::Observed;
+use cq_verbs::counters::Counters;
+use cq_verbs::exchange::{barrier, connect_over};
 
 #[track_caller]
 fn refused(result: Result<(), PostError>, posted: usize, why: Refused) {

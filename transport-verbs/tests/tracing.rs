@@ -7,8 +7,8 @@ mod subscriber;
 use std::fmt::Display;
 
 use common::*;
-use cq_core::async_event::AsyncEventType;
-use cq_core::setup::SrqInit;
+use cq_verbs::async_event::{AsyncEventType, BlockAsync as _};
+use cq_verbs::setup::SrqInit;
 use subscriber::Recorder;
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;

@@ -26,11 +26,13 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use cq_core::async_event::AsyncEvent;
-use cq_core::cm::CmEvent;
-use cq_core::transport::{AsyncEvents, EventError, Post, Refused};
+use cq_core::transport::EventError;
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::async_event::AsyncEvent;
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::cm::CmEvent;
+use cq_verbs::post::{Post, Refused};
+use cq_verbs::wr::{RecvWr, SendWr};
 
 pub use self::of::Of;
 use self::of::Of::{Far as There, Near as Here};
@@ -323,7 +325,7 @@ impl Identifier<Across> for AcrossId {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::cm::ConnParam;
+    use cq_verbs::cm::ConnParam;
 
     use super::*;
     use crate::device::{attr, small};

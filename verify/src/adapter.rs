@@ -1,25 +1,27 @@
-//! Implements the suite's [`Device`] for every transport with the traits of [`cq_core::device`]. It only translates.
+//! Implements the suite's [`Device`] for every transport with the traits of [`cq_verbs::device`]. It only translates.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::async_event::AsyncEvent;
-use cq_core::channel::descriptor;
-use cq_core::cm::{self, CmEvent, ConnParam, Identifier as _, ModifyQpError};
-use cq_core::device::{self as core, ProtectionDomain as _};
-use cq_core::setup::{AddressVector, GlobalRoute, Port};
-use cq_core::transport::{AsyncEvents, EventError, Post, Refused, Woken};
+use cq_core::transport::{EventError, Woken};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::async_event::AsyncEvent;
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::cm::{self, CmEvent, ConnParam, Identifier as _, ModifyQpError};
+use cq_verbs::descriptor;
+use cq_verbs::device::{self as core, ProtectionDomain as _};
+use cq_verbs::post::{Post, Refused};
+use cq_verbs::setup::{AddressVector, GlobalRoute, Port};
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use crate::device::{
     Access, Address, CmCall, Cq, CqInit, Destination, Destroy, Device, Identifier, Limits, Made,
     Mr, Mw, Posted, Qp, QpAttr, QpCaps, QpInit, QpState, SMALL_CAPS, Srq, SrqInit,
 };
 
-/// What the suite requires of a transport beyond the traits of [`cq_core::device`].
+/// What the suite requires of a transport beyond the traits of [`cq_verbs::device`].
 pub trait Transport: Send + 'static {
     /// The open device.
     type Context: core::Device<Instant = Instant>;
@@ -205,7 +207,7 @@ impl<H: core::Destroy> Destroy for H {
 
 impl<C: core::Cq> Cq for C {
     fn capacity(&self) -> u32 {
-        core::Cq::capacity(self)
+        cq_core::transport::Capacity::capacity(self)
     }
 
     fn resize(&mut self, capacity: u32) -> Made<u32> {

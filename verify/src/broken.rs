@@ -6,13 +6,14 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType};
 use cq_core::transport::{
-    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,
-    Post, PostError, Refused, Woken,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
-use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType};
+use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use self::connecting::BrokenId;
 use crate::device::{

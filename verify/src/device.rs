@@ -1,5 +1,5 @@
 //! What a case of the suite asks of a device, so that it is written once and run on every transport: the calls of
-//! [`cq_core::device`], with the errors as the numbers that C gets.
+//! [`cq_verbs::device`], with the errors as the numbers that C gets.
 //!
 //! ```
 //! use verify::device::{Access, Device, Mr, Qp, attr, small};
@@ -25,12 +25,14 @@ mod identifier;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
-pub use cq_core::setup::{
+use cq_core::transport::{Arm, Block, PollCq};
+use cq_core::wc::Wc;
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::post::{Post, PostError};
+pub use cq_verbs::setup::{
     Access, Destination, Errno, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
 };
-use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
 pub use self::identifier::{CmCall, Identifier};

@@ -37,9 +37,10 @@ use std::sync::Arc as Shared;
 use std::thread;
 use std::time::Duration;
 
-use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{AsyncEvents, EventError};
+use cq_core::transport::EventError;
 use cq_core::wc::Wc;
+use cq_verbs::async_event::AsyncEvent;
+use cq_verbs::async_event::AsyncEvents;
 use serde::de::DeserializeOwned;
 
 pub use self::handles::{FarAh, FarChannel, FarCq, FarId, FarMr, FarMw, FarPd, FarQp, FarSrq};

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::wr::{RemoteAddr, Sge};
 use transport_rxe_loop::{Access, MemoryRegion, ProtectionDomain};
 
 /// Words of the heap, zeroed, and their registration.

@@ -11,7 +11,7 @@
 use std::env;
 use std::process;
 
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use transport_rxe_loop::{
     CompletionChannel, Context, Cq, MemoryWindow, OpenOptions, ProtectionDomain, cm::Id,
 };

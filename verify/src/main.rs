@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use verify::conformance::{Part, named, run_here};
 use verify::far;
 

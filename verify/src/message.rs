@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use serde::{Deserialize, Serialize};
 
 /// A line.

@@ -2,9 +2,10 @@
 //! optimisation. It can be read beside the contract as its specification: each decision names its rule.
 //!
 //! ```
-//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use cq_verbs::post::Post;
+//! use cq_verbs::wr::{RecvWr, SendWr};
 //! use verify::device::{Access, Device, Mr, Qp, attr, small};
 //! use verify::model::Model;
 //!
@@ -63,9 +64,10 @@
 //! another thread can raise an event: then `block` really sleeps.
 //!
 //! ```
-//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
-//! use cq_core::wr::SendWr;
+//! use cq_verbs::post::Post;
+//! use cq_verbs::wr::SendWr;
 //! use verify::device::{Access, Device, Qp, attr, small};
 //! use verify::model::Model;
 //!

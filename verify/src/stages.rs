@@ -3,10 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use verify_layers::check;
-
 use crate::guest;
-use crate::run::{Job, Stop, cargo, processors, root};
+use crate::run::{Job, Stop, cargo, processors};
 
 mod abi;
 mod artifacts;
@@ -19,6 +17,7 @@ mod doc;
 mod exports;
 mod fabric;
 mod fuzz;
+mod layers;
 mod layout;
 mod libibverbs;
 pub mod libtest;
@@ -135,8 +134,8 @@ pub static STAGES: [Stage; 21] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the other differences"),
-    Stage::new("layers", 10, layers)
-        .shows("each module uses only modules of its layer or below, as listed in verify/layers.toml, and there is no cycle")
+    Stage::new("layers", 5, layers::run)
+        .shows("in each crate that is listed in verify/layers.toml, a module uses only those below it; between crates cargo holds it")
         .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone"),
     Stage::new("layout", 60, layout::run)
         .shows("the C ABI has the structures, constants and symbols of libibverbs and librdmacm")
@@ -283,8 +282,8 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
 }
 
 /// What is off by default, and has lines and links of its own.
-const OPTIONAL: &str = "cq-core/defmt,cq-core/heapless,cq-core/log,cq-core/poll,cq-core/stream,cq-core/test-util,\
-    cq-core/tokio,transport-rxe-loop/serde,transport-rxe-loop/tracing,transport-verbs/tracing";
+const OPTIONAL: &str = "cq-core/async,cq-verbs/defmt,cq-verbs/heapless,cq-verbs/tokio,cq-testing/std,\
+    transport-rxe-loop/serde,transport-rxe-loop/tracing,transport-verbs/tracing";
 
 fn clippy(job: &mut Job) -> Result<String, Stop> {
     let words = format!(
@@ -311,19 +310,6 @@ fn test(job: &mut Job) -> Result<String, Stop> {
         libtest::run("cargo test --release of the device", &mut fast, job)?;
     }
     Ok(format!("{} tests", libtest::passed(&output)))
-}
-
-/// Reads all crates, and names each fault against the table `verify/layers.toml`.
-fn layers(job: &mut Job) -> Result<String, Stop> {
-    job.announce("reading all modules");
-    let report = check(root()).map_err(|error| Stop::Failed(format!("{error:#}")))?;
-    for fault in &report.faults {
-        job.log(fault)?;
-    }
-    match report.faults.is_empty() {
-        true => Ok(report.to_string()),
-        false => Err(Stop::Failed(report.to_string())),
-    }
 }
 
 /// What plants them.

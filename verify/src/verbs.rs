@@ -15,7 +15,7 @@
 use std::env;
 use std::net::{IpAddr, Ipv4Addr};
 
-use cq_core::cm::Identifier as _;
+use cq_verbs::cm::Identifier as _;
 use transport_verbs::cm::Id;
 use transport_verbs::{CompletionChannel, Context, Cq, OpenError, ProtectionDomain};
 

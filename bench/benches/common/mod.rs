@@ -1,4 +1,4 @@
-//! What both benches share: the queues under test, and what is asked of them.
+//! The queues under test, and what is asked of them.
 
 mod entries;
 pub mod peer;

@@ -1,8 +1,9 @@
 //! Many queue pairs in one process, which send in turn.
 
-use cq_core::transport::{PollCq, Post};
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
     Access, Context, Cq, Limits, OpenOptions, OwnedRegion, QpCaps, QpInit, QueuePair,
 };

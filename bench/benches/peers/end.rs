@@ -4,9 +4,10 @@
 use std::thread;
 
 use bench::delivery::Patience;
-use cq_core::transport::{PollCq, Post};
+use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcOpcode};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 use transport_rxe_loop::{
     Access, Context, Cq, MemoryRegion, OpenOptions, OwnedRegion, ProtectionDomain, QpCaps, QpInit,

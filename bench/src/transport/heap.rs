@@ -20,9 +20,9 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
-use cq_core::device::{Device, Memory, ProtectionDomain, Region};
-use cq_core::setup::{Access, RangeError, RegisterError};
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::device::{Device, Memory, ProtectionDomain, Region};
+use cq_verbs::setup::{Access, RangeError, RegisterError};
+use cq_verbs::wr::{RemoteAddr, Sge};
 
 /// A cache line.
 #[derive(Debug)]

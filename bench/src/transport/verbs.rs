@@ -9,7 +9,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use cq_core::setup::{CreateError, DeviceError, Port, PortState};
+use cq_verbs::setup::{CreateError, DeviceError, Port, PortState};
 use transport_verbs::{Context, OpenError};
 
 use super::Opened;

@@ -25,13 +25,10 @@
 //! | [`flag`] | firmware that checks it when the core wakes | nothing, not even compare-and-swap |
 //! | `thread` | a thread that sleeps | feature `std` |
 //! | `waker` | a task of any executor | feature `async` |
-//! | `descriptor` | an event loop: poll(2), epoll(7), a `WaitSet` | feature `poll`, Linux |
 //!
-//! [`route`] shares one channel between several queues. A closure is a [`Signal`](crate::transport::Signal), too: one
+//! [`route`] shares one channel between several queues. A channel with a descriptor, for event loops, is cq-verbs'. A closure is a [`Signal`](crate::transport::Signal), too: one
 //! that writes to an eventfd in an `Arc`, for example. A queue's consumer gets a clone of the signal.
 
-#[cfg(all(feature = "poll", target_os = "linux"))]
-pub mod descriptor;
 pub mod flag;
 pub mod route;
 #[cfg(feature = "std")]

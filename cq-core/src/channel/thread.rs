@@ -76,7 +76,7 @@ pub struct Raiser(Arc<Shared>);
 
 impl Raiser {
     /// Raises an event, and does something before anybody can take it.
-    pub(super) fn raise_and(&self, cq: CqKey, then: impl FnOnce()) {
+    pub fn raise_and(&self, cq: CqKey, then: impl FnOnce()) {
         self.0.change(|state| {
             if !state.waiting.contains(&cq) {
                 state.waiting.push_back(cq);
@@ -118,12 +118,12 @@ impl Receiver {
     }
 
     /// [`take_event`](Events::take_event), and something if that was the last one.
-    pub(super) fn take_and(&self, if_empty: impl FnOnce()) -> Option<CqKey> {
+    pub fn take_and(&self, if_empty: impl FnOnce()) -> Option<CqKey> {
         self.change(VecDeque::pop_front, if_empty)
     }
 
     /// [`forget`](Events::forget), and something if no event is left.
-    pub(super) fn forget_and(&self, key: CqKey, if_empty: impl FnOnce()) {
+    pub fn forget_and(&self, key: CqKey, if_empty: impl FnOnce()) {
         self.change(|waiting| waiting.retain(|other| *other != key), if_empty);
     }
 }

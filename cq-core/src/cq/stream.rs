@@ -1,4 +1,4 @@
-//! Completions as a stream. Feature `stream`.
+//! Completions as a stream. Feature `async`.
 
 use core::ops::Range;
 use core::pin::Pin;

@@ -190,7 +190,7 @@
 //!   `|_| asm::wfe()`. Under an emulator it may not sleep at all.
 //! - Other interrupts end the sleep, too; then there is no event, and the core sleeps again. A main loop with more to
 //!   do than this queue calls [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), and sleeps after a look at
-//!   everything else, as in [events](super::events).
+//!   everything else, as in the guide to events of cq-verbs.
 //! - If the queue has no channel ([`split`](crate::queue::SoftCq::split)), it can't be armed: the main loop polls.
 //!
 //! # Where completions are kept
@@ -198,7 +198,7 @@
 //! |---|---|---|---|
 //! | the main loop polls the engine | none | none | a loop that never sleeps: the driver implements [`PollCq`](crate::transport::PollCq), and `cq.poll(…)` of its `CompletionQueue` does what the handler does above |
 //! | the handler pushes | as above | a [`SoftCq`](crate::queue::SoftCq) | descriptors that must be free at once; several sources of completions that one queue collects |
-//! | the handler raises the flag only | `raiser.raise(KEY)` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as [a transport of your own](super::your_transport#arming-and-the-race) |
+//! | the handler raises the flag only | `raiser.raise(KEY)` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as in the guide to transports of cq-testing |
 //!
 //! # What is static, and how big
 //! A queue for `N` completions, a power of two, holds exactly `N`. Nothing is allocated.
@@ -217,25 +217,23 @@
 //! has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
 //! number of those that were dropped, at every poll ([O3](crate::contract#o3)). It is woken for that
 //! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
-//! [`try_push`](crate::queue::Producer::try_push) instead. To go on, see [recovery](super::recovery).
+//! [`try_push`](crate::queue::Producer::try_push) instead. To go on, see the guide to recovery of cq-verbs.
 //!
-//! **Tokens.** An engine that finishes in order needs no [ledger](crate::ledger): the position is the `wr_id`, as above, and
-//! an array of `N` tells what each was for. One that finishes in any order takes [`Receives`](crate::ledger::Receives), as
-//! [a transport of your own](super::your_transport#posting-and-who-owns-the-memory) does; without compare-and-swap its
-//! generation is [`Generation::new`](crate::ledger::Generation::new) with a number of your own.
+//! **Tokens.** An engine that finishes in order needs no ledger: the position is the `wr_id`, as above, and
+//! an array of `N` tells what each was for. One that finishes in any order takes `Receives` of cq-verbs, as
+//! in the guide to transports of cq-testing; without compare-and-swap its
+//! generation is `Generation::new` with a number of your own.
 //!
 //! # Features
 //! | feature | for |
 //! |---|---|
 //! | none | all of the above |
 //! | `defmt` | logs: `defmt::warn!("{}", failed)` |
-//! | `heapless` | [`handlers`](crate::handlers) for each queue pair, in maps of `heapless` |
-//! | `async` | tasks of embassy instead of a main loop that sleeps: [`channel::waker`](crate::channel::waker) |
+//! | `heapless` of cq-verbs | `handlers` for each queue pair, in maps of `heapless` |
+//! | `async` | tasks of embassy instead of a main loop that sleeps: `channel::waker` |
 //! | `portable-atomic` | `async` without compare-and-swap; on one core build with `--cfg portable_atomic_unsafe_assume_single_core` |
-//! | `test-util` | tests on the host |
 //!
-//! Print a `Wc` by `defmt`, not by `Debug`: the firmware of 1480 bytes [of the table](crate#logs-of-firmware) grows to
-//! 3042 bytes with the one, and to 8152 with the other, whose texts and formatting are in the flash.
+//! Tests on the host have `cq-testing`.
 //!
 //! Without compare-and-swap (`thumbv6m-none-eabi`) a [`Raiser`](crate::channel::flag::Raiser) can't be cloned, and
 //! there is no `budget`, `tracked` or `shared_cq`. [`queue::mpsc`](crate::queue::mpsc) needs 64-bit atomics: elsewhere
@@ -243,11 +241,35 @@
 //! loop are two sides, as two cores would be; handlers of the same priority do not interrupt each other, and are one
 //! side.
 //!
+//! # Logs
+//! `Debug` puts its texts, and the code that assembles them, into the flash. With `defmt` the host has them:
+//!
+#![cfg_attr(feature = "defmt", doc = "```")]
+#![cfg_attr(not(feature = "defmt"), doc = "```ignore")]
+//! use cq_core::transport::PollError;
+//! use cq_core::wc::Wc;
+//!
+//! fn log(polled: Result<&[Wc], PollError>) {
+//!     match polled {
+//!         Ok(batch) => batch.iter().filter_map(|wc| wc.result().err()).for_each(|failed| {
+//!             defmt::warn!("{}", failed); // Failed { wr_id: 7, status: RETRY_EXC_ERR, qp_num: 17, vendor_err: 0x0 }
+//!         }),
+//!         Err(error) => defmt::error!("{}", error), // Overrun { dropped: Some(3) }
+//!     }
+//! }
+//! ```
+//!
+//! | built for thumbv7em, optimized for size | bytes of flash |
+//! |---|---|
+//! | a firmware that polls a queue | 1480 |
+//! | and logs completions and errors by `defmt` | 3042 |
+//! | by `Debug` | 8152 |
+//!
 //! # Tests on the host
 //! - **The same code**, as above: nothing in it names a target but the `cortex_m` that is imported. The model of the
 //!   core is strict: without the mask in `sleep` it hangs.
-//! - **The driver alone**: [`rules`](crate::testing::rules) checks a transport, arming included, by the rules of the
+//! - **The driver alone**: `rules` of cq-testing checks a transport, arming included, by the rules of the
 //!   contract.
 //! - **The main loop alone**: generic over [`PollCq`](crate::transport::PollCq) or [`Arm`](crate::transport::Arm), it
-//!   runs on a script, or on a queue with injected faults: [testing](super::testing).
+//!   runs on a script, or on a queue with injected faults: the guide to tests of cq-testing.
 //! - **The image**: `cargo run` in QEMU. `-icount` makes each run the same, so a race that it has, it has each time.

@@ -8,7 +8,7 @@ use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
 use super::slot::{Memory, Own};
 use crate::sync;
-use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
 /// The consumer. Implements [`PollCq`], and [`Arm`] if the queue has a channel. Arming a queue without one does not
@@ -280,6 +280,12 @@ impl<M: Memory> Ring<'_, M> {
                 return count;
             }
         }
+    }
+}
+
+impl<C, M: Memory> Capacity for Consumer<'_, C, M> {
+    fn capacity(&self) -> u32 {
+        self.promised
     }
 }
 

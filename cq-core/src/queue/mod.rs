@@ -54,7 +54,7 @@
 //! raises an event also for a consumer that armed for solicited completions ([N3](crate::contract#n3)).
 //!
 //! A queue whose capacity is the number of buffers is never full, since a buffer is in one place at a time. The
-//! [guide to poll-mode loops](crate::guide::poll_mode) has an example.
+//! guide to poll-mode loops in cq-verbs has an example.
 //!
 //! [`Wc`]: crate::wc::Wc
 //!
@@ -120,24 +120,27 @@ mod ring;
 mod slot;
 mod tail;
 
+use self::arm::ArmWord;
 pub use self::capacity::CapacityError;
-pub use self::channel::{Channel, ConsumerChannel, FailWakeup, NoChannel, OnChannel, SplitSignal};
-pub use self::completion::{Completion, Entry};
+#[doc(hidden)]
+pub use self::channel::{Channel, ConsumerChannel, FailWakeup, SplitSignal};
+pub use self::channel::{NoChannel, OnChannel};
+#[doc(hidden)]
+pub use self::completion::Completion;
+pub use self::completion::Entry;
 pub use self::consumer::Consumer;
+use self::health::Health;
 pub use self::health::{Dropped, State};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use self::heap::HeapCq;
-pub use self::producer::{Producer, TryPushError};
-pub use self::ring::{MAX_STORAGE, Position};
-pub use self::slot::Own;
-pub use self::tail::Tail;
-
-use self::slot::Slot;
-
-use self::arm::ArmWord;
-use self::health::Health;
 use self::owner::Owner;
+pub use self::producer::{Producer, TryPushError};
 use self::ring::{Head, LINES, Ref, Ring};
+pub use self::ring::{MAX_STORAGE, Position};
+#[doc(hidden)]
+pub use self::slot::Own;
+use self::slot::Slot;
+pub use self::tail::Tail;
 use crate::sync::{Unused, array_of, const_unless_loom};
 use crate::transport::CqKey;
 

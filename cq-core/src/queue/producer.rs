@@ -59,7 +59,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         self
     }
 
-    /// Stores a completion, and raises the event if the consumer armed for this kind of completion. For devices, which
+    /// Stores a completion, a [`Wc`](crate::wc::Wc) or an [`Entry`](super::Entry), and raises the event if the consumer armed
+    /// for this kind of completion. For devices, which
     /// cannot wait for a free slot.
     ///
     /// # Errors

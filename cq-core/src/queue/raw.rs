@@ -59,13 +59,14 @@ use crate::transport::Notify;
 use crate::wc::Wc;
 
 /// The producer of a raw queue.
-pub type Producer<'a, C = NoChannel> = super::Producer<'a, C, Shared>;
+pub type RawProducer<'a, C = NoChannel> = super::Producer<'a, C, Shared>;
 
 /// The consumer of a raw queue.
-pub type Consumer<'a, C = NoChannel> = super::Consumer<'a, C, Shared>;
+pub type RawConsumer<'a, C = NoChannel> = super::Consumer<'a, C, Shared>;
 
 /// Memory that others may write to at any time. Each word is accessed individually and atomically.
 #[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
 pub enum Shared {}
 
 #[cfg(not(loom))]
@@ -200,8 +201,7 @@ impl<'a> RawQueue<'a> {
     ///
     /// # Safety
     /// At any time, the queue has at most one producer and at most one consumer.
-    #[cfg(any(loom, feature = "test-util"))]
-    pub(crate) unsafe fn of(
+    pub unsafe fn of(
         control: &'a Control,
         slots: &'a [Slot],
         tags: &'a [Tag],
@@ -245,11 +245,11 @@ impl<'a> RawQueue<'a> {
     /// [`recover`](Self::recover) returned.
     #[inline]
     #[must_use]
-    pub fn into_producer<C: Channel>(self, tail: Tail, channel: C) -> Producer<'a, C> {
+    pub fn into_producer<C: Channel>(self, tail: Tail, channel: C) -> RawProducer<'a, C> {
         // SAFETY: it is the only producer (guaranteed to `new`). Writing to `Shared` slots is sound at any tail,
         // because all their words are atomic.
         let producer = unsafe {
-            Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
+            RawProducer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
         };
         producer.limited(self.limit)
     }
@@ -258,10 +258,10 @@ impl<'a> RawQueue<'a> {
     /// each of which validates the queue once.
     #[inline]
     #[must_use]
-    pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> Producer<'_, C> {
+    pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> RawProducer<'_, C> {
         // SAFETY: as for `into_producer`; this value makes no other producer while it is borrowed.
         let producer = unsafe {
-            Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
+            RawProducer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
         };
         producer.limited(self.limit)
     }
@@ -286,13 +286,14 @@ impl<'a> RawQueue<'a> {
     /// event when it [fails](super::Consumer::fail) the queue, `channel` is `OnChannel { key, signal: Some(signal) }`.
     #[inline]
     #[must_use]
-    pub fn into_consumer<C>(self, position: Position, channel: C) -> Consumer<'a, C> {
+    pub fn into_consumer<C>(self, position: Position, channel: C) -> RawConsumer<'a, C> {
         let (ring, shared, promised) =
             (self.ring(), Ref::from(self.control).parts(), self.promised);
         // SAFETY: it is the only consumer (guaranteed to `new`). Reading `Shared` slots is sound at any position,
         // because all their words are atomic.
-        let consumer =
-            unsafe { Consumer::new(ring, shared, channel, position, promised, Owner::followed()) };
+        let consumer = unsafe {
+            RawConsumer::new(ring, shared, channel, position, promised, Owner::followed())
+        };
         consumer.limited(self.limit)
     }
 
@@ -303,7 +304,7 @@ impl<'a> RawQueue<'a> {
         position: Position,
         raises: P,
         armed: C,
-    ) -> (Producer<'a, P>, Consumer<'a, C>) {
+    ) -> (RawProducer<'a, P>, RawConsumer<'a, C>) {
         let other = Self { ..self };
         (self.into_producer(Tail::at(position), raises), other.into_consumer(position, armed))
     }

@@ -34,24 +34,6 @@ pub enum Site {
     /// `unlock` as Relaxed.
     #[cfg(target_has_atomic = "32")]
     Unlock,
-    /// `ask` as Relaxed.
-    #[cfg(target_has_atomic = "32")]
-    Ask,
-    /// `see_asked` as Relaxed.
-    #[cfg(target_has_atomic = "32")]
-    SeeAsked,
-    /// `give` as Relaxed.
-    #[cfg(target_has_atomic = "32")]
-    Give,
-    /// `take` as Relaxed.
-    #[cfg(target_has_atomic = "32")]
-    Take,
-    /// `answer` as Relaxed.
-    #[cfg(target_has_atomic = "32")]
-    Answer,
-    /// `see_answer` as Relaxed.
-    #[cfg(target_has_atomic = "32")]
-    SeeAnswer,
     /// `reserve` as Relaxed.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     Reserve,

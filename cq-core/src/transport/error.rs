@@ -1,9 +1,7 @@
-//! Why polling, arming, waiting and posting fail.
+//! Why polling, arming and waiting fail.
 
-use core::fmt;
-
-use crate::cq_key::CqKey;
-use crate::sentences::{from, sentences};
+use super::CqKey;
+use crate::sentences::sentences;
 
 /// Why a completion queue can't be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +87,22 @@ pub enum WaitError {
     Interrupted,
 }
 
-from! {
-    PollError => WaitError::Poll;
-    ArmError => WaitError::Arm;
-    EventError => WaitError::Event;
+impl From<PollError> for WaitError {
+    fn from(error: PollError) -> Self {
+        Self::Poll(error)
+    }
+}
+
+impl From<ArmError> for WaitError {
+    fn from(error: ArmError) -> Self {
+        Self::Arm(error)
+    }
+}
+
+impl From<EventError> for WaitError {
+    fn from(error: EventError) -> Self {
+        Self::Event(error)
+    }
 }
 
 sentences!(WaitError {
@@ -106,92 +116,3 @@ sentences!(WaitError {
     Self::Arm(error) => error;
     Self::Event(error) => error;
 );
-
-/// Which request of a list was refused, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct PostError {
-    /// Number of requests posted before the refused one, which is also its index in the list. With
-    /// [`Refused::Unknown`] the number of those that may have been posted; those after them were not.
-    pub posted: usize,
-    /// The reason.
-    pub why: Refused,
-}
-
-impl fmt::Display for PostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.why {
-            Refused::Unknown(_) => {
-                write!(f, "posting the first {} of the list failed", self.posted)
-            }
-            _ => write!(f, "request {} of the list was refused", self.posted),
-        }
-    }
-}
-
-impl core::error::Error for PostError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        Some(&self.why)
-    }
-}
-
-/// Why a request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum Refused {
-    /// The queue is full. Polling completions frees slots ([Q5](crate::contract#q5)).
-    QueueFull,
-    /// The request has more scatter/gather elements (SGEs) than the queue pair allows.
-    TooManySges {
-        /// The queue pair's limit.
-        max: u32,
-    },
-    /// The request has more inline bytes than the queue pair allows.
-    InlineTooLong {
-        /// The queue pair's limit.
-        max: u32,
-    },
-    /// The message is longer than the device allows.
-    TooLong {
-        /// The device's limit, in bytes.
-        max: u64,
-    },
-    /// The queue pair's state does not accept such a request ([Q3](crate::contract#q3)).
-    WrongState,
-    /// The device does not support the operation.
-    Unsupported,
-    /// A READ or an atomic with inline data. These operations write to their SGEs.
-    InlineResult,
-    /// A READ or an atomic on a queue pair whose `max_rd_atomic` is 0 ([Q7](crate::contract#q7)).
-    NoReadAtomic,
-    /// A FLUSH with no placement or an invalid one.
-    BadPlacement,
-    /// A datagram without a destination in the queue pair's protection domain.
-    NoDestination,
-    /// The queue pair takes its receives from a shared receive queue ([Q9](crate::contract#q9)).
-    SharedReceives,
-    /// The device refused with this code.
-    Device(i32),
-    /// The device failed with this code, and named none of the requests that it was given. It may have all of them: they
-    /// count as posted, and may use their buffers, until they complete or the queue pair goes to RESET or is destroyed.
-    Unknown(i32),
-}
-
-sentences!(Refused {
-    Self::QueueFull => ("the queue is full: poll completions that cover its requests, or create it with a larger max_send_wr or max_recv_wr");
-    Self::TooManySges { max } => ("it has more scatter/gather elements than the queue pair's {max}");
-    Self::InlineTooLong { max } => ("it has more inline bytes than the queue pair's {max}");
-    Self::TooLong { max } => ("the message is longer than the device's {max} bytes");
-    Self::WrongState => ("the queue pair's state takes no such request: move it to RTS to send, to INIT to receive");
-    Self::Unsupported => ("the device does not have this operation");
-    Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give scatter/gather elements of registered memory");
-    Self::NoReadAtomic => ("the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS");
-    Self::BadPlacement => ("a FLUSH needs a placement: GLOBAL, PERSISTENT or both");
-    Self::NoDestination => ("a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key");
-    Self::SharedReceives => ("the queue pair takes its receives from a shared receive queue: post them there");
-    Self::Device(code) => ("the device refused it (code {code})");
-    Self::Unknown(code) => ("the device failed (code {code}) and does not say at which request: those that never complete end when the queue pair goes to RESET");
-});

@@ -3,12 +3,10 @@
 use core::task::{Context, Poll, Waker};
 
 use super::{
-    Arm, ArmError, Armed, AsyncChannel, AsyncEvents, Block, BlockAsync, CqKey, EventError, Events,
-    Notify, PollCq, PollError, Post, PostError, Refused, Woken,
+    Arm, ArmError, Armed, AsyncChannel, Block, Capacity, CqKey, EventError, Events, Notify, PollCq,
+    PollError, Woken,
 };
-use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
-use crate::wr::{RecvWr, SendWr};
 
 impl<T: PollCq + ?Sized> PollCq for &mut T {
     #[inline]
@@ -19,6 +17,12 @@ impl<T: PollCq + ?Sized> PollCq for &mut T {
     #[inline]
     fn holds_more_than(&self, count: usize) -> bool {
         (**self).holds_more_than(count)
+    }
+}
+
+impl<T: Capacity + ?Sized> Capacity for &mut T {
+    fn capacity(&self) -> u32 {
+        (**self).capacity()
     }
 }
 
@@ -66,43 +70,5 @@ impl<T: AsyncChannel + ?Sized> AsyncChannel for &mut T {
 
     fn spend_budget(&mut self, task: &mut Context<'_>) {
         (**self).spend_budget(task);
-    }
-}
-
-impl<T: Post + ?Sized> Post for &mut T {
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        (**self).post_send(list)
-    }
-
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        (**self).post_recv(list)
-    }
-
-    fn quiesce(&mut self) -> bool {
-        (**self).quiesce()
-    }
-
-    #[inline]
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        (**self).check_send(wr)
-    }
-
-    #[inline]
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        (**self).check_recv(wr)
-    }
-}
-
-impl<T: AsyncEvents + ?Sized> AsyncEvents for &mut T {
-    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        (**self).take_async_event()
-    }
-}
-
-impl<T: BlockAsync + ?Sized> BlockAsync for &mut T {
-    type Instant = T::Instant;
-
-    fn block_async(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
-        (**self).block_async(deadline)
     }
 }

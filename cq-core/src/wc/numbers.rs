@@ -1,9 +1,9 @@
 //! Statuses, opcodes and flags: numbers written by a device or a driver, kept as they are ([C2](crate::contract#c2),
 //! [C3](crate::contract#c3)).
 
-use crate::own::{own_flags, own_number};
+use crate::{foreign_number, own_flags};
 
-own_number! {
+foreign_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)). Displayed as `ibv_wc_status_str(3)` has it ([C12](crate::contract#c12)).
     WcStatus, "unknown" {
@@ -58,7 +58,7 @@ own_number! {
     }
 }
 
-own_number! {
+foreign_number! {
     /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)).
     WcOpcode, "unknown" {

@@ -19,8 +19,8 @@ impl Completed<'_> {
     }
 
     /// The same, for longer than its batch is borrowed.
-    #[cfg(target_has_atomic = "32")]
-    pub(crate) const fn unbound<'b>(self) -> Completed<'b> {
+    #[must_use]
+    pub const fn unbound<'b>(self) -> Completed<'b> {
         Completed(self.0, PhantomData)
     }
 }
@@ -149,7 +149,8 @@ pub struct Failed {
 impl Failed {
     /// The failure of a request that a ledger has posted.
     #[cold]
-    pub(crate) const fn new(wr_id: u64, status: WcStatus, qp_num: u32, vendor_err: u32) -> Self {
+    #[must_use]
+    pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32, vendor_err: u32) -> Self {
         Self { wr_id, status, qp_num, vendor_err }
     }
 

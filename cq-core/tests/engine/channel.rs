@@ -114,7 +114,7 @@ fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
 fn n14_a_descriptor_is_readable_exactly_while_there_is_an_event() {
     use std::os::fd::{AsFd, AsRawFd};
 
-    use cq_core::channel::descriptor::{block, channel};
+    use cq_verbs::descriptor::{block, channel};
 
     let (raiser, mut events) = channel(1).unwrap();
     assert_eq!(events.as_raw_fd(), events.as_fd().as_raw_fd());
@@ -154,7 +154,7 @@ fn n14_a_descriptor_is_readable_exactly_while_there_is_an_event() {
 #[cfg_attr(miri, ignore = "Miri has no ppoll(2)")]
 fn n14_who_takes_events_alone_finds_one_whenever_the_descriptor_is_readable() {
     const EACH: u64 = many(5_000);
-    let (raiser, mut events) = cq_core::channel::descriptor::channel(2).unwrap();
+    let (raiser, mut events) = cq_verbs::descriptor::channel(2).unwrap();
     thread::scope(|scope| {
         let (begin, begun): (Vec<_>, Vec<_>) =
             [(); 2].map(|()| std::sync::mpsc::channel()).into_iter().unzip();
@@ -258,7 +258,7 @@ fn a_channel_for_more_queues_than_there_can_be_works() {
     raiser.raise(KEY);
     assert_eq!(events.take_event(), Ok(Some(KEY)));
     #[cfg(target_os = "linux")]
-    assert!(cq_core::channel::descriptor::channel(usize::MAX).is_ok());
+    assert!(cq_verbs::descriptor::channel(usize::MAX).is_ok());
 }
 
 /// Plays a script with a router that keeps events of `N` queues, A to C: `+A` raises an event, `A?B` takes one by A's view

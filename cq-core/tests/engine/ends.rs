@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use cq_core::channel::{thread as threads, waker};
-use cq_core::queue_set::{QueueSet, SetError};
 use cq_core::shared_cq::SharedCq;
+use cq_verbs::queue_set::{QueueSet, SetError};
 use futures_util::StreamExt;
 
 use super::*;
@@ -57,8 +57,8 @@ sides!(lone, HeapCq, Producer, Consumer);
 sides!(
     of_several,
     cq_core::queue::mpsc::HeapCq,
-    cq_core::queue::mpsc::Producer,
-    cq_core::queue::mpsc::Consumer
+    cq_core::queue::mpsc::SharedProducer,
+    cq_core::queue::mpsc::SharedConsumer
 );
 
 /// The consumer, which counts how often it was armed and empty.
@@ -230,8 +230,8 @@ fn s02_s04_o05_an_end_wakes_who_sleeps_for_a_set_of_queues() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no level-triggered epoll(7)")]
 fn s02_s04_o05_an_end_wakes_a_wait_set() {
-    use cq_core::channel::descriptor;
-    use cq_core::wait_set::WaitSet;
+    use cq_verbs::descriptor;
+    use cq_verbs::wait_set::WaitSet;
 
     consumer_cells(
         "WaitSet::wait",
@@ -305,7 +305,7 @@ fn s03_s04_an_end_is_found_by_one_of_several_producers_that_waits() {
         producer.push(&send(0)).unwrap();
         (producer, consumer)
     };
-    let push = |producer: &mut mpsc::Producer<'static>, wait: &mut dyn FnMut()| {
+    let push = |producer: &mut mpsc::SharedProducer<'static>, wait: &mut dyn FnMut()| {
         producer.push_or_wait(&send(1), wait)
     };
     let (producer, consumer) = full();

@@ -1,122 +1,28 @@
-//! The engine's tests. What they share is here: a channel, and completions.
+//! The engine's tests.
 #![cfg(not(loom))]
 
-mod budget;
 mod channel;
-#[cfg(target_os = "linux")]
-mod cm;
-mod counters;
+mod common;
 mod cq;
-#[cfg(target_os = "linux")]
-mod device;
 mod docs;
 mod ends;
-#[cfg(target_os = "linux")]
-mod exchange;
 mod executors;
-mod fake;
-mod fault;
-mod handlers;
-mod kit;
-mod ledger;
-mod logging;
-mod observe;
 mod queue;
-mod queue_set;
-#[cfg(target_os = "linux")]
-mod rpma;
-mod setup;
 mod shared_cq;
-mod task;
-mod texts;
-mod tracked;
-#[cfg(target_os = "linux")]
-mod wait_set;
 mod wc;
-mod wr;
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::{CompletionQueue, CompletionStream, WaitError};
 use cq_core::queue::*;
-use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
-use cq_core::testing::raw_queue;
 use cq_core::transport::*;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
-use cq_core::wr::*;
+use cq_testing::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_testing::raw_queue;
 use proptest::prelude::*;
 
-const KEY: CqKey = CqKey { index: 3, generation: 9 };
-const OTHER: CqKey = CqKey { index: 2, generation: 1 };
-/// Longer than any single step here takes.
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// So many repetitions, or few under Miri, for which each takes a thousand times as long.
-const fn many(repetitions: u64) -> u64 {
-    if cfg!(miri) { 1 + repetitions / 500 } else { repetitions }
-}
-
-/// The lengths of a model's list of steps: up to `most`, or a fifteenth of it under Miri.
-fn lengths(most: usize) -> std::ops::Range<usize> {
-    0..if cfg!(miri) { 1 + most / 15 } else { most }
-}
-
-/// A channel that counts its events.
-#[derive(Debug, Default)]
-struct Bell(AtomicU32);
-
-impl Bell {
-    fn take(&self) -> u32 {
-        self.0.swap(0, SeqCst)
-    }
-
-    fn unread(&self) -> u32 {
-        self.0.load(SeqCst)
-    }
-}
-
-impl Signal for &Bell {
-    fn raise(&self, cq: CqKey) {
-        assert_eq!(cq, KEY);
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-impl Events for &Bell {
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let taken = self.0.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
-        Ok(taken.ok().map(|_| KEY))
-    }
-}
-
-/// Looks again and again, until the deadline.
-impl Block for &Bell {
-    type Instant = Infallible;
-
-    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
-        let start = Instant::now();
-        while self.unread() == 0 {
-            assert!(start.elapsed() < DEADLINE, "lost wake-up");
-            thread::yield_now();
-        }
-        Ok(Woken::Event)
-    }
-}
-
-fn recv(wr_id: u64) -> Wc {
-    send(wr_id).with_opcode(WcOpcode::RECV)
-}
-
-fn send(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::SEND)
-}
-
-fn failed(wr_id: u64) -> Wc {
-    Wc::new(wr_id, WcStatus::REM_ACCESS_ERR, 1)
-}
+use self::common::*;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use cqtop::args::Arguments;
 use cqtop::cell::{binary, count};
 use cqtop::report::History;

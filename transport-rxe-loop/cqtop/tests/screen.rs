@@ -1,7 +1,8 @@
 //! What the view draws, on a terminal of ratatui's own, of fabrics that this process uses.
 
-use cq_core::transport::{Arm, Notify, Post};
-use cq_core::wr::SendWr;
+use cq_core::transport::{Arm, Notify};
+use cq_verbs::post::Post;
+use cq_verbs::wr::SendWr;
 use cqtop::app::{App, Then};
 use cqtop::proc;
 use cqtop::report::{History, Report};

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use cq_core::setup::{AddressError, AddressVector, Gid, GlobalRoute};
 use cq_core::wc::{Wc, WcFlags};
+use cq_verbs::setup::{AddressError, AddressVector, Gid, GlobalRoute};
 
 use crate::api::domain::Domain;
 use crate::engine::port::{self, Port};
@@ -129,7 +129,7 @@ impl AddressHandle {
 }
 
 /// The destination of a datagram.
-pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
+pub type Destination<'a> = cq_verbs::setup::Destination<'a, AddressHandle>;
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,9 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::transport::{AsyncEvents, BlockAsync, EventError, Woken};
+use cq_core::transport::{EventError, Woken};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_verbs::async_event::{AsyncEvents, BlockAsync};
 
 use super::device::Context;
 use crate::completion::channel::{QP_EVENTS, Source};

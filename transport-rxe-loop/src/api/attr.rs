@@ -1,6 +1,6 @@
 //! The attributes of a queue pair that the device allows.
 
-use cq_core::setup::{ModifyError, QpAttr, QpAttrMask, QpState, QpType};
+use cq_verbs::setup::{ModifyError, QpAttr, QpAttrMask, QpState, QpType};
 
 use crate::api::mr;
 use crate::engine::port;

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cq_core::setup::InUse;
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
+use cq_verbs::setup::InUse;
 
 use crate::completion::channel::{EventChannel, Source};
 use crate::completion::queue;

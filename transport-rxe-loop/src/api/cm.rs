@@ -3,9 +3,10 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::Wc;
-//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::verbs::post::Post;
+//! use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, QpInit, cm};
 //!
 //! let limit = Duration::from_secs(20);
@@ -41,7 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The types and functions are those of [`cq_core::cm`], which describes them. A program that handles the events of many
+//! The types and functions are those of [`cq_verbs::cm`], which describes them. A program that handles the events of many
 //! identifiers itself uses [`EventChannel`] and [`CmId`], which work as `rdma_event_channel` and `rdma_cm_id` do in
 //! librdmacm.
 //!
@@ -87,7 +88,7 @@ mod own_channel;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-pub use cq_core::cm::{CmError, ConnParam, Event, EventKind, RejectReason, Status};
+pub use cq_verbs::cm::{CmError, ConnParam, Event, EventKind, RejectReason, Status};
 
 pub use self::id::{CmId, EventChannel, IdEvent};
 pub use self::option::IdOption;
@@ -97,22 +98,22 @@ pub use crate::connections::port::PortSpace;
 use crate::api::device::Context;
 
 /// A device, and the route from it to a peer.
-pub type Route = cq_core::cm::Route<Id>;
+pub type Route = cq_verbs::cm::Route<Id>;
 /// A listener for connection requests.
-pub type Listener = cq_core::cm::Listener<Id>;
+pub type Listener = cq_verbs::cm::Listener<Id>;
 /// A connection request, and the device that received it.
-pub type Request = cq_core::cm::Request<Id>;
+pub type Request = cq_verbs::cm::Request<Id>;
 /// An established connection.
-pub type Connection = cq_core::cm::Connection<Id>;
+pub type Connection = cq_verbs::cm::Connection<Id>;
 /// The device through which the peer is reached.
-pub type Device<'a> = cq_core::cm::Device<'a, Id>;
+pub type Device<'a> = cq_verbs::cm::Device<'a, Id>;
 
 /// Resolves an address in the fabric that `RXE_LOOP_FABRIC` names, and the route to it.
 ///
 /// # Errors
 /// The fabric can't be opened, or the address is not of this machine.
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
-    cq_core::cm::resolve(addr, limit)
+    cq_verbs::cm::resolve(addr, limit)
 }
 
 /// The same in the fabric of a context.
@@ -120,7 +121,7 @@ pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
 /// # Errors
 /// As for [`resolve`].
 pub fn resolve_in(context: &Context, addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
-    cq_core::cm::resolve_with(|| Id::in_fabric(context), addr, limit)
+    cq_verbs::cm::resolve_with(|| Id::in_fabric(context), addr, limit)
 }
 
 /// A listener in the fabric of a context, as [`Listener::bind`] makes it.

@@ -1,6 +1,6 @@
 //! [`QueuePair::connect`] and [`QueuePair::activate`]: from RESET to RTS with usual attributes.
 
-use cq_core::setup::{Access, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
+use cq_verbs::setup::{Access, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::qp::QueuePair;

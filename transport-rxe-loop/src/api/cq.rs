@@ -12,11 +12,11 @@ pub mod resize;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cq_core::queue::raw::{Consumer, Layout};
+use cq_core::queue::raw::{Layout, RawConsumer};
 use cq_core::queue::{OnChannel, State};
-use cq_core::setup::InUse;
 use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
+use cq_verbs::setup::InUse;
 use rustix::io::Errno;
 
 use self::counting::Counted;
@@ -158,9 +158,10 @@ fn allocate(
 /// slot, and all before it, at once ([Q5](cq_core::contract#q5)): no later completion need come that would.
 ///
 /// ```
-/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::RecvWr;
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::wr::RecvWr;
 /// use transport_rxe_loop::{Context, CqInit, QpAttr, QpInit, QpState};
 ///
 /// let context = Context::open("loop0")?;
@@ -189,7 +190,7 @@ fn allocate(
 #[derive(Debug)]
 pub struct Cq {
     /// Of its ring; if its polls are counted, of one that stays empty.
-    consumer: Consumer<'static, OnChannel>,
+    consumer: RawConsumer<'static, OnChannel>,
     counted: Option<Box<Counted>>,
     /// Where its next completion was when the program last took an event of it.
     event_at: Option<u64>,
@@ -242,14 +243,14 @@ impl Cq {
     }
 
     /// The consumer of its ring.
-    const fn consumer(&self) -> &Consumer<'static, OnChannel> {
+    const fn consumer(&self) -> &RawConsumer<'static, OnChannel> {
         match &self.counted {
             Some(counted) => &counted.consumer,
             None => &self.consumer,
         }
     }
 
-    const fn consumer_mut(&mut self) -> &mut Consumer<'static, OnChannel> {
+    const fn consumer_mut(&mut self) -> &mut RawConsumer<'static, OnChannel> {
         match &mut self.counted {
             Some(counted) => &mut counted.consumer,
             None => &mut self.consumer,
@@ -339,9 +340,10 @@ impl Deref for Cq {
 /// A handle of a completion queue, to create queue pairs for it while another thread polls it.
 ///
 /// ```
-/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::{RemoteAddr, SendWr};
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr};
 /// use transport_rxe_loop::{Context, CqHandle, QpInit};
 ///
 /// let context = Context::open("loop0")?;

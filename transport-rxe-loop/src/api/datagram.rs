@@ -1,7 +1,7 @@
 //! Datagrams: sends of a UD queue pair to a destination.
 
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
@@ -9,9 +9,10 @@ use crate::api::qp::QueuePair;
 /// A queue pair with the destination of its datagrams, made by [`QueuePair::to`].
 ///
 /// ```
-/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 /// use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpInit, QpType};
 ///
 /// let context = Context::open("loop0")?;
@@ -70,7 +71,7 @@ impl QueuePair {
     ///
     /// The result does not outlive the address handle:
     /// ```compile_fail,E0505
-    /// # use cq_core::transport::Post;
+    /// # use transport_rxe_loop::verbs::post::Post;
     /// # use transport_rxe_loop::{AddressHandle, Destination, QueuePair};
     /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
     /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{
+use cq_core::wc::Wc;
+use cq_verbs::setup::{
     AddressError, AddressVector, AtomicCap, DeviceAttr, DeviceError, Errno, Gid, Port,
 };
-use cq_core::wc::Wc;
 
 use crate::api::ah;
 use crate::api::attr::MAX_RD_ATOMIC;
@@ -46,12 +46,12 @@ pub(crate) const NAME: &str = "loop0";
 /// has what several processes meet: deaths, suspension, forks.
 ///
 /// # Asynchronous events
-/// A context receives the [asynchronous events](cq_core::transport::BlockAsync) of the objects that were made through it.
+/// A context receives the [asynchronous events](cq_verbs::async_event::BlockAsync) of the objects that were made through it.
 /// Clones share them: each event is delivered to one of the clones.
 ///
 /// ```
-/// use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-/// use cq_core::transport::{AsyncEvents, BlockAsync};
+/// use transport_rxe_loop::verbs::async_event::{AsyncEvent, AsyncEventType, Element};
+/// use transport_rxe_loop::verbs::async_event::{AsyncEvents, BlockAsync};
 /// use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
 ///
 /// let mut context = Context::open("loop0")?;
@@ -81,7 +81,7 @@ pub(crate) const NAME: &str = "loop0";
 ///
 /// Taking an event acknowledges it. An event carries the key or number of its object and no reference, so
 /// destroying an object never waits for its events: its unread events are discarded, so that an event names an object that
-/// exists when it is taken ([and after that](cq_core::async_event)).
+/// exists when it is taken ([and after that](cq_verbs::async_event)).
 #[derive(Clone, Debug)]
 pub struct Context {
     device: &'static Device,

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use cq_core::region_methods;
-use cq_core::setup::{Access, MemoryOptions, RangeError, Registered};
+use cq_verbs::region_methods;
+use cq_verbs::setup::{Access, MemoryOptions, RangeError, Registered};
 
 use super::domain::Domain;
 use crate::engine::in_flight;
@@ -208,7 +208,7 @@ impl Drop for MemoryRegion {
 /// out; there is no access as a slice, because peers may write the memory at any time. Other processes map it when they
 /// first use it, and copy it like their own memory.
 ///
-/// Dropping it is safe at any time. Requests that still need it [fail](cq_core::device::Region), so drop it after the
+/// Dropping it is safe at any time. Requests that still need it [fail](cq_verbs::device::Region), so drop it after the
 /// queue pairs that use it.
 ///
 /// ```

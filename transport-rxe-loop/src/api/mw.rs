@@ -15,10 +15,11 @@ use crate::trace;
 /// is invalidated, and no operation uses it any more. The peer that uses its key may be in another process.
 ///
 /// ```
-/// use cq_core::setup::inc_rkey;
-/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::setup::inc_rkey;
+/// use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr, WindowBind};
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;

@@ -169,9 +169,10 @@ impl OpenOptions {
     /// The [manual](crate::manual#imitation-of-soft-roce) has every deviation, and what of Soft-RoCE is not imitated.
     ///
     /// ```
-    /// use cq_core::transport::{PollCq, Post};
+    /// use cq_core::transport::PollCq;
     /// use cq_core::wc::{Wc, WcStatus};
-    /// use cq_core::wr::SendWr;
+    /// use transport_rxe_loop::verbs::post::Post;
+    /// use transport_rxe_loop::verbs::wr::SendWr;
     /// use transport_rxe_loop::{Access, OpenOptions, QpInit};
     ///
     /// let fabric = format!("as-rxe-{}", std::process::id());
@@ -213,9 +214,10 @@ impl OpenOptions {
     /// The [manual](crate::manual#strictly) has what each of these finds, and which mistakes stay hidden.
     ///
     /// ```
-    /// use cq_core::transport::{PollCq, PollError, Post};
+    /// use cq_core::transport::{PollCq, PollError};
     /// use cq_core::wc::Wc;
-    /// use cq_core::wr::RecvWr;
+    /// use transport_rxe_loop::verbs::post::Post;
+    /// use transport_rxe_loop::verbs::wr::RecvWr;
     /// use transport_rxe_loop::{OpenOptions, QpAttr, QpInit, QpState};
     ///
     /// let fabric = format!("strict-{}", std::process::id());

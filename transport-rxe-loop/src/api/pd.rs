@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{Access, AddressError, AddressVector, InUse, MemoryOptions, Port, SrqInit};
 use cq_core::wc::Wc;
+use cq_verbs::setup::{Access, AddressError, AddressVector, InUse, MemoryOptions, Port, SrqInit};
 
 use crate::api::ah::{self, AddressHandle};
 use crate::api::domain::Domain;
@@ -103,7 +103,7 @@ impl ProtectionDomain {
     /// there are too many regions.
     ///
     /// # Safety
-    /// What [`ProtectionDomain::register`](cq_core::device::ProtectionDomain::register) of the traits demands. This device
+    /// What [`ProtectionDomain::register`](cq_verbs::device::ProtectionDomain::register) of the traits demands. This device
     /// never fails to deregister a region. The threads of other processes read and write the bytes, too.
     /// [Unmapping memory](MemoryRegion#unmapped-memory) before that is the program's mistake.
     #[allow(unsafe_code)]

@@ -9,7 +9,7 @@ mod validate;
 
 use std::sync::Arc;
 
-use cq_core::setup::{
+use cq_verbs::setup::{
     CreateError, DeviceError, Errno, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 
@@ -34,15 +34,16 @@ pub use self::batch::Batch;
 /// A queue pair whose sends alone complete in `send_cq` pushes there without a lock, which is faster. Creating another
 /// one for the queue, whatever for, ends that for good, and waits for a message that the first is carrying out; resizing
 /// and [moderating](crate::Cq::moderate) the queue do so, too.
-pub type QpInit<'a> = cq_core::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
+pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 
 /// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
 /// work on its queues.
 ///
 /// ```
-/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;

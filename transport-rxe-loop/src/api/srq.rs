@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cq_core::setup::{ArmLimitError, DeviceError, Errno, InUse, SrqInit};
-use cq_core::transport::{PostError, Refused};
-use cq_core::wr::RecvWr;
+use cq_verbs::post::{PostError, Refused};
+use cq_verbs::setup::{ArmLimitError, DeviceError, Errno, InUse, SrqInit};
+use cq_verbs::wr::RecvWr;
 
 use super::cq::Queue as Cq;
 use super::domain::Domain;
@@ -190,10 +190,12 @@ impl Drop for Shared {
 /// the order in which it took them. Their lkeys are those of this queue's protection domain, not of the queue pair's.
 ///
 /// ```
-/// use cq_core::async_event::{AsyncEventType, Element};
-/// use cq_core::transport::{AsyncEvents, PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::{RecvWr, SendWr};
+/// use transport_rxe_loop::verbs::async_event::{AsyncEventType, Element};
+/// use transport_rxe_loop::verbs::async_event::AsyncEvents;
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
 /// use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
 ///
 /// let mut context = Context::open("loop0")?;
@@ -233,7 +235,7 @@ impl Drop for Shared {
 /// While there are receives, each message takes the oldest. Where there were none and several senders wait for one, a post
 /// has them run, each time another one first. That is no promise of fairness: a sender whose process runs already is faster
 /// than one whose process is to be woken, and one that does not wait is faster than both. Where it matters, give each sender
-/// [credits](cq_core::guide::sizing#receive-queues).
+/// [credits](cq_verbs::guide::sizing#receive-queues).
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail

@@ -15,8 +15,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use cq_core::channel::descriptor;
 use cq_core::transport::{EventError, Woken};
+use cq_verbs::descriptor;
 use rustix::io::Errno;
 
 use self::source::count;

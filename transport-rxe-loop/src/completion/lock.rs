@@ -1,7 +1,7 @@
 //! The producers' lock of a completion queue: taking it over from a dead producer, and giving the queue up if the lock
 //! can't be taken.
 
-use cq_core::queue::raw::{Producer, RawQueue};
+use cq_core::queue::raw::{RawProducer, RawQueue};
 use cq_core::queue::{Entry, State};
 use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
@@ -111,7 +111,7 @@ pub fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
 /// Adds completions to a queue that never overruns, under the lock. What does not fit is passed to `drop`.
 pub fn push_fitting(
     fanin: &Fanin,
-    producer: &mut Producer<'_>,
+    producer: &mut RawProducer<'_>,
     entries: &[Entry],
     requests: impl RequestHooks,
     mut drop: impl FnMut(&Entry),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 use rustix::io::Errno;
 
 use super::carrier::{End, Listener};

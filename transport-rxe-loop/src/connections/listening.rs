@@ -1,7 +1,7 @@
 //! How a listener takes requests.
 
-use cq_core::cm::EventKind;
-use cq_core::setup::QpType;
+use cq_verbs::cm::EventKind;
+use cq_verbs::setup::QpType;
 use rustix::io::Errno;
 
 use super::carrier::Arrived;

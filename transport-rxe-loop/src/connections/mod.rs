@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 use rustix::io::Errno;
 
 use self::again::Request;

@@ -4,7 +4,7 @@
 use cq_core::queue::Entry;
 use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::SendOp;
+use cq_verbs::wr::SendOp;
 
 use super::entry::QpSlot;
 use super::{Engine, identity, overrun, srq};

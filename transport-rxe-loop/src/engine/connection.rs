@@ -12,7 +12,7 @@
 //! validated, and not after that. The thread that posts keeps it in the queue pair; other threads that come to own the
 //! send queue begin with nothing.
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 
 use super::Engine;
 use super::entry::QpSlot;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 
 use super::Engine;
 use crate::protocol::in_flight::SharedMarkers;

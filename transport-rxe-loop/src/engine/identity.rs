@@ -4,7 +4,7 @@
 //! 0, so that no number is 0 or 1, those of the SMI and the GSI. Each fabric counts both from numbers of its own, so that a number of
 //! another fabric most likely is no queue pair's here.
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use super::entry::QpSlot;
 use crate::protocol::identity;

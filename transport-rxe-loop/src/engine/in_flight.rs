@@ -1,7 +1,7 @@
 //! Waiting for requests and copies that are in flight, after a change of state or of a key that lets no further ones
 //! begin.
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 
 use super::entry::QpSlot;
 use super::{Engine, complete, identity, remote_requests};

@@ -34,7 +34,7 @@ pub mod view;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cq_core::setup::DeviceError;
+use cq_verbs::setup::DeviceError;
 
 use self::alarms::Alarms;
 use self::entry::{OwnQp, QpSlot, SrqSlot};
@@ -153,7 +153,7 @@ impl Engine {
 
     /// What a program gets when it queries the port. Where the system does not tell the addresses, as it was before: paths to
     /// its GID are checked when they are made.
-    pub fn port_attributes(&self) -> cq_core::setup::Port {
+    pub fn port_attributes(&self) -> cq_verbs::setup::Port {
         self.current_port().unwrap_or(&self.port).attributes()
     }
 

@@ -2,7 +2,7 @@
 //! are flushed later: a thread that drops a completion owns a send queue, and none owns two. It leaves a remote request for
 //! each, which is taken once a send queue was given back, at the latest its own.
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use super::entry::QpSlot;
 use super::identity;

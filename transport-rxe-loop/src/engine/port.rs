@@ -5,7 +5,7 @@
 pub mod gids;
 pub mod link_layer;
 
-use cq_core::setup::Gid;
+use cq_verbs::setup::Gid;
 
 use self::gids::{GidEntry, Gids};
 use self::link_layer::LinkLayer;
@@ -39,18 +39,18 @@ pub struct Port {
 
 impl Port {
     /// What a program gets when it queries the port: with the first of its GIDs.
-    pub fn attributes(&self) -> cq_core::setup::Port {
+    pub fn attributes(&self) -> cq_verbs::setup::Port {
         let (index, gid) = self.gids.first();
         self.with(index, gid)
     }
 
     /// The same with the GID at this index, if there is one.
-    pub fn with_gid(&self, index: u8) -> Option<cq_core::setup::Port> {
+    pub fn with_gid(&self, index: u8) -> Option<cq_verbs::setup::Port> {
         Some(self.with(index, self.gid(self.gids.at(index)?)))
     }
 
-    fn with(&self, index: u8, gid: Gid) -> cq_core::setup::Port {
-        let mut port = cq_core::setup::Port::new(NUMBER);
+    fn with(&self, index: u8, gid: Gid) -> cq_verbs::setup::Port {
+        let mut port = cq_verbs::setup::Port::new(NUMBER);
         (port.lid, port.is_ethernet) = (self.lid, self.is_ethernet());
         (port.gid, port.gid_index) = (gid, index);
         (port.mtu, port.max_msg_size) = (MTU, MAX_MSG_SIZE);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::mem;
 use std::sync::Arc;
 
-use cq_core::setup::{QpCaps, QpState, QpType};
+use cq_verbs::setup::{QpCaps, QpState, QpType};
 
 use super::entry::{QpSlot, SendQueue};
 use super::ring::{Ring, RingLayout};

@@ -2,9 +2,9 @@
 //! receive, and its failing.
 
 use cq_core::queue::Entry;
-use cq_core::setup::{Access, QpState, QpType};
 use cq_core::wc::WcStatus;
-use cq_core::wr::Sge;
+use cq_verbs::setup::{Access, QpState, QpType};
+use cq_verbs::wr::Sge;
 
 use super::complete::{self, ReceivedOp};
 use super::entry::QpSlot;

@@ -18,8 +18,8 @@ mod wire;
 
 use std::fmt;
 
-use cq_core::transport::{PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
+use cq_verbs::post::{PostError, Refused};
+use cq_verbs::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 
 use self::request::read_sge;
 pub use self::request::{OneRequest, OneSge, Payload, RecvRequest, SendRequest, SgeList};

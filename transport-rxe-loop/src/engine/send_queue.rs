@@ -32,7 +32,7 @@
 
 use std::ops::ControlFlow;
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use super::connection::Connection;
 use super::entry::{QpSlot, SendQueue};

@@ -1,7 +1,7 @@
 //! What an observer sees of queue pairs and shared receive queues.
 
-use cq_core::setup::{QpState, QpType};
 use cq_core::wc::WcOpcode;
+use cq_verbs::setup::{QpState, QpType};
 
 use super::entry::{QpSlot, SrqSlot};
 use super::retry::{WaitLimit, WaitsFor, waiting};

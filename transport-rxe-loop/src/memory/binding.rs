@@ -25,8 +25,8 @@ use crate::protocol::number::{QpNumber, RegionIndex};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cq_core::setup::Access;
-use cq_core::wr::WindowBind;
+use cq_verbs::setup::Access;
+use cq_verbs::wr::WindowBind;
 
 use crate::memory::Memory;
 use crate::memory::region::{Bound, KeyUser, RegionEntry};

@@ -29,8 +29,8 @@ use crate::protocol::lock::AttachmentId;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use cq_core::setup::Access;
-use cq_core::wr::RemoteAddr;
+use cq_verbs::setup::Access;
+use cq_verbs::wr::RemoteAddr;
 use rustix::thread::futex;
 
 use crate::memory::Memory;

@@ -17,8 +17,8 @@ use std::mem::ManuallyDrop;
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
-use cq_core::setup::Access;
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::setup::Access;
+use cq_verbs::wr::{RemoteAddr, Sge};
 
 use crate::memory::Memory;
 use crate::memory::bytes::{Here, HereMut};

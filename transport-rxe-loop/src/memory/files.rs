@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use cq_core::setup::MemoryOptions;
+use cq_verbs::setup::MemoryOptions;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, fstatvfs, ftruncate, open,
@@ -41,7 +41,7 @@ pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping,
         ("open", _) => refused(call, path, errno),
         (_, Errno::NOSPC | Errno::FBIG) => RegisterError::SharedMemoryFull { len },
         (_, Errno::NOMEM | Errno::FAULT) => {
-            RegisterError::NoMemory { len, errno: cq_core::setup::Errno(errno.raw_os_error()) }
+            RegisterError::NoMemory { len, errno: cq_verbs::setup::Errno(errno.raw_os_error()) }
         }
         _ => refused(call, path, errno),
     })

@@ -7,7 +7,7 @@
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::{QpNumber, RegionIndex};
-use cq_core::setup::Access;
+use cq_verbs::setup::Access;
 
 use crate::protocol::life::Life;
 use crate::shm::table::{Entry, entries};

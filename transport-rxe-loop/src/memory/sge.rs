@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::thread;
 
-use cq_core::setup::Access;
+use cq_verbs::setup::Access;
 use heapless::Vec;
 
 use crate::memory::bytes::{LATE, is_late, move_bytes};

@@ -9,8 +9,8 @@ use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::QpNumber;
 use std::fmt;
 
-use cq_core::setup::Access;
-use cq_core::wr::Sge;
+use cq_verbs::setup::Access;
+use cq_verbs::wr::Sge;
 
 use crate::memory::region::KeyUser;
 use crate::memory::sge::MAX_SGE;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use cq_core::setup::QpState;
 use cq_core::transport::Notify;
+use cq_verbs::setup::QpState;
 
 use super::{Awaited, CompletionQueue, CopyState, QueuePair, RequestWait, Snapshot, WaitLimit};
 

@@ -16,18 +16,19 @@ pub use self::plan::Injector;
 
 use std::time::Duration;
 
-use cq_core::testing::fault::When;
 use cq_core::wc::WcStatus;
+use cq_testing::fault::When;
 
 /// The faults of a process' send requests, and when they happen: [`OpenOptions::faults`]. They are what a network does to
 /// programs now and then, by a seed: requests fail or are late, peers stop or have no receives, completion queues overrun,
-/// events are spurious. Tests without a device use [`cq_core::testing::fault`].
+/// events are spurious. Tests without a device use [`cq_testing::fault`].
 ///
 /// ```
-/// use std::time::Duration;
-/// use cq_core::transport::{PollCq, Post};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::{Wc, WcStatus};
-/// use cq_core::wr::SendWr;
+/// use transport_rxe_loop::verbs::post::Post;
+/// use transport_rxe_loop::verbs::wr::SendWr;
+/// use std::time::Duration;
 /// use transport_rxe_loop::{Faults, OpenOptions, QpInit, When};
 ///
 /// let faults = Faults::seeded(7)

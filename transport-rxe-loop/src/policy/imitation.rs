@@ -5,9 +5,9 @@
 //! The conformance suite judges the device by the same list: where the driver deviates, this device must, except for what
 //! is not imitated. A process that does not imitate pays for one load of a flag.
 
-use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::SendOp;
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::SendOp;
 
 use crate::completion::async_event::QpEvent;
 

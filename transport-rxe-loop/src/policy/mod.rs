@@ -25,7 +25,7 @@ pub mod faults;
 pub mod imitation;
 pub mod strict;
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 
 use self::faults::Faults;
 use self::faults::plan::Injector;

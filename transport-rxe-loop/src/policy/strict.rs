@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use cq_core::setup::QpType;
+use cq_verbs::setup::QpType;
 
 use super::faults::Faults;
 use crate::memory::transfer::Order;

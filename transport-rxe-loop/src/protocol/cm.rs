@@ -55,9 +55,9 @@
 //! both, as nothing more can be received.
 //!
 //! ```
-//! use cq_core::cm::EventKind;
-//! use transport_rxe_loop::protocol::cm::message::Kind;
+//! use transport_rxe_loop::verbs::cm::EventKind;
 //! use transport_rxe_loop::protocol::cm::{Call, Received, OK, Service, State};
+//! use transport_rxe_loop::protocol::cm::message::Kind;
 //!
 //! const RC: Service = Service::Connection;
 //! let (active, passive) = (State::RouteResolved, State::ReqRcvd);
@@ -75,7 +75,7 @@ pub mod message;
 
 use std::time::Duration;
 
-use cq_core::cm::{EventKind, Status};
+use cq_verbs::cm::{EventKind, Status};
 use rustix::io::Errno;
 
 use self::message::Kind;

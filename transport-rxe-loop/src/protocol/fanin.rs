@@ -26,7 +26,7 @@
 
 use std::slice;
 
-use cq_core::queue::raw::{Consumer, Producer, RawQueue};
+use cq_core::queue::raw::{RawConsumer, RawProducer, RawQueue};
 use cq_core::queue::{Channel, Dropped, Entry, NoChannel, Position, State, Tail};
 use cq_core::wc::Wc;
 
@@ -125,7 +125,7 @@ impl Fanin {
 
     /// The number of completions that the queue's owner, whose consumer this is, has not polled.
     #[must_use]
-    pub fn unpolled<C>(&self, consumer: &Consumer<'_, C>) -> Position {
+    pub fn unpolled<C>(&self, consumer: &RawConsumer<'_, C>) -> Position {
         self.tail().position().wrapping_sub(consumer.position())
     }
 
@@ -137,7 +137,7 @@ impl Fanin {
         &self,
         queue: &'q mut RawQueue<'_>,
         channel: C,
-    ) -> Producer<'q, C> {
+    ) -> RawProducer<'q, C> {
         queue.producer(self.tail(), channel)
     }
 
@@ -186,7 +186,7 @@ impl Fanin {
     /// settled all the same. The count is that of the first ones dropped here.
     pub fn push_all<C: Channel>(
         &self,
-        producer: &mut Producer<'_, C>,
+        producer: &mut RawProducer<'_, C>,
         entries: &[Entry],
         mut settle: impl FnMut(&[Entry]),
     ) -> Result<(), Dropped> {
@@ -203,7 +203,7 @@ impl Fanin {
     /// not fit is settled all the same. Returns how many were stored, at consecutive positions.
     pub fn push_fitting<C: Channel>(
         &self,
-        producer: &mut Producer<'_, C>,
+        producer: &mut RawProducer<'_, C>,
         part: &[Entry],
         mut settle: impl FnMut(&[Entry]),
     ) -> usize {
@@ -216,7 +216,7 @@ impl Fanin {
     #[inline]
     fn settle_part<C: Channel>(
         &self,
-        producer: &Producer<'_, C>,
+        producer: &RawProducer<'_, C>,
         part: &[Entry],
         settle: &mut impl FnMut(&[Entry]),
     ) {
@@ -244,10 +244,10 @@ impl Fanin {
     #[must_use]
     pub fn move_to<'q, C>(
         &self,
-        from: (&mut Consumer<'_, C>, &RawQueue<'_>),
+        from: (&mut RawConsumer<'_, C>, &RawQueue<'_>),
         to: (Location, RawQueue<'q>),
         channel: C,
-    ) -> Consumer<'q, C> {
+    ) -> RawConsumer<'q, C> {
         let ((old, old_queue), (location, queue)) = (from, to);
         let (start, unpolled) = (old.position(), self.unpolled(old));
         let control = queue.control();
@@ -290,7 +290,7 @@ impl Fanin {
 }
 
 /// Moves `count` completions, with their tags.
-fn copy<C>(from: &mut Consumer<'_, C>, count: Position, to: &mut Producer<'_>) {
+fn copy<C>(from: &mut RawConsumer<'_, C>, count: Position, to: &mut RawProducer<'_>) {
     let mut wcs = [Wc::default(); 32];
     let mut left = count;
     loop {

@@ -26,7 +26,7 @@
 
 use std::fmt;
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use super::number::QpNumber;
 use super::steps::{self, Step};

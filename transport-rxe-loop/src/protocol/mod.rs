@@ -5,11 +5,11 @@
 //! Internal: public only for these models and for reading. Semantic versioning does not cover it.
 //!
 //! ```
-//! use cq_core::queue::raw::Slot;
 //! use cq_core::queue::{Control, Entry, NoChannel};
-//! use cq_core::testing::raw_queue;
+//! use cq_core::queue::raw::Slot;
 //! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
+//! use cq_testing::raw_queue;
 //! use transport_rxe_loop::protocol::fanin::Fanin;
 //! use transport_rxe_loop::protocol::lock::AttachmentKey;
 //!

@@ -2,10 +2,10 @@
 //! the configured number of completions came, or the first of them has waited for the configured period.
 //!
 //! ```
-//! use cq_core::queue::raw::Slot;
 //! use cq_core::queue::{Control, OnChannel};
-//! use cq_core::testing::raw_queue;
+//! use cq_core::queue::raw::Slot;
 //! use cq_core::transport::{Arm, CqKey, Notify};
+//! use cq_testing::raw_queue;
 //! use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
 //!
 //! let (queue, slots, moderation) = (Control::new(), [const { Slot::new() }; 4], Moderation::default());

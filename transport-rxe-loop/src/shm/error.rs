@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cq_core::setup::Errno;
+use cq_verbs::setup::Errno;
 use thiserror::Error;
 
 use super::header::NotOurs;

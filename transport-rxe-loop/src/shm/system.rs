@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cq_core::setup::{Errno, FailedCall};
+use cq_verbs::setup::{Errno, FailedCall};
 use rustix::fs::statvfs;
 use thiserror::Error;
 

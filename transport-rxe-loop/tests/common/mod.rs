@@ -19,15 +19,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 pub use cq_core::cq::CompletionQueue;
-pub use cq_core::setup::{Endpoint, Port, SrqInit, inc_rkey};
-pub use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, BlockAsync, Events, Notify, PollCq, PollError, Post, PostError,
-    Refused, Woken,
-};
+pub use cq_core::transport::{Arm, Armed, Block, Events, Notify, PollCq, PollError, Woken};
 pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
-pub use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};
+pub use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
+pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
+pub use cq_verbs::post::{Post, PostError, Refused};
+pub use cq_verbs::setup::{Endpoint, Port, SrqInit, inc_rkey};
+pub use cq_verbs::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use transport_rxe_loop::{

@@ -13,8 +13,8 @@ mod storms;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use cq_core::cm::ConnParam;
-use cq_core::setup::Errno;
+use cq_verbs::cm::ConnParam;
+use cq_verbs::setup::Errno;
 use transport_rxe_loop::cm::{CmId, EventChannel, EventKind, IdEvent, PortSpace, Status};
 
 use super::common::*;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cq_core::counters::{Counters, Counts, Recorder};
-use cq_core::device::{self, Destroy, Device, ProtectionDomain as _, QueuePair as _};
 use cq_core::observe::Observed;
-use cq_core::setup::CreateError;
+use cq_verbs::counters::{Counters, Counts, Recorder};
+use cq_verbs::device::{self, Destroy, Device, ProtectionDomain as _, QueuePair as _};
+use cq_verbs::setup::CreateError;
 
 use crate::common::*;
 
@@ -22,7 +22,7 @@ fn counted<D: Device>(
 ) -> Result<Made<D>, CreateError> {
     let (recorder, counters) = Counters::shared();
     let cq = CompletionQueue::new(Observed::new(device.create_cq(64, channel)?, recorder));
-    let mut qp = pd.create_qp(&cq_core::setup::QpInit::new(cq.get_ref()))?;
+    let mut qp = pd.create_qp(&cq_verbs::setup::QpInit::new(cq.get_ref()))?;
     let port = device.port(1).expect("the loopback has one");
     qp.connect(&port, &qp.endpoint(&port)).expect("it is in RESET");
     Ok((cq, counters, qp))

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use super::gids::{between, from_nowhere, is_path, modified, sent};
 use crate::common::process::say;
 use crate::common::*;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use transport_rxe_loop::{AddressError, Gid, LinkLayer, OpenError};
 
 fn options(name: &str) -> OpenOptions {

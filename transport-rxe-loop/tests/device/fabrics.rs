@@ -2,7 +2,7 @@
 
 use crate::common::process::say;
 use crate::common::*;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use transport_rxe_loop::AddressError;
 
 fn open(which: &str) -> Context {

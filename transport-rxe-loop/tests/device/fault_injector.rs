@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::common::*;
-use cq_core::testing::fault::{FaultInjector, Faults, When};
+use cq_testing::fault::{FaultInjector, Faults, When};
 
 /// How many messages each of the peers sends.
 const EACH: u64 = 6;

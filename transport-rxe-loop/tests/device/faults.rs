@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::windows::Opening;
 use crate::common::*;
-use cq_core::async_event::AsyncEventType as Event;
+use cq_verbs::async_event::AsyncEventType as Event;
 use transport_rxe_loop::{Faults, When};
 
 /// Longer than any test takes.

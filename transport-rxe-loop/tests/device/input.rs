@@ -2,8 +2,8 @@
 //! attributes at both ends of their ranges, each with its error: Q1, Q4, Q10, X7.
 
 use crate::common::*;
-use cq_core::setup::Gid;
-use cq_core::wr::{SendFlags, SendOp};
+use cq_verbs::setup::Gid;
+use cq_verbs::wr::{SendFlags, SendOp};
 use transport_rxe_loop::{ModifyError, QpAttrMask, RegisterError};
 
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::error::Error;
 
 use crate::common::*;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use transport_rxe_loop::{
     AtomicCap, AttachError, FaultsError, LimitsTextError, OpenError, devices,
 };

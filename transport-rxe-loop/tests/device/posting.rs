@@ -2,7 +2,7 @@
 //! and Q6 ask of every device; and what the fields of a failure hold (C4).
 
 use crate::common::*;
-use cq_core::wr::{Data, SendOp};
+use cq_verbs::wr::{Data, SendOp};
 
 #[test]
 fn sends_are_done_once_they_are_carried_out_flushed_or_dropped() {

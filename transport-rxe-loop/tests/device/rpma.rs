@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cq_core::rpma::{Conn, Cq, RpmaError};
+use cq_verbs::rpma::{Conn, Cq, RpmaError};
 
 use crate::common::*;
 

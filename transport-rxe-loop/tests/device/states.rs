@@ -2,11 +2,11 @@
 
 use std::os::unix::net::UnixStream;
 
-use cq_core::exchange::{barrier, connect_over};
-use cq_core::tracked::TrackedQp;
+use cq_verbs::exchange::{barrier, connect_over};
+use cq_verbs::tracked::TrackedQp;
 
 use crate::common::*;
-use cq_core::setup::{ModifyError, QpAttrMask};
+use cq_verbs::setup::{ModifyError, QpAttrMask};
 
 #[test]
 fn q01_connecting_takes_the_attributes_that_the_type_has() {

@@ -5,11 +5,11 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::Instant;
 
-use cq_core::handlers::{Handlers, Then};
-use cq_core::queue_set::{QueueId, SetError};
-use cq_core::testing::fault::{FaultInjector, Faults, When};
 use cq_core::transport::CqKey;
-use cq_core::wait_set::{DescriptorId, Ready, WaitSet};
+use cq_testing::fault::{FaultInjector, Faults, When};
+use cq_verbs::handlers::{Handlers, Then};
+use cq_verbs::queue_set::{QueueId, SetError};
+use cq_verbs::wait_set::{DescriptorId, Ready, WaitSet};
 
 use crate::common::actor::Actor;
 use crate::common::*;

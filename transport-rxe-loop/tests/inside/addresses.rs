@@ -6,8 +6,8 @@ mod gids;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 
-use cq_core::cm::{ConnParam, EventKind, Status};
-use cq_core::setup::{AddressError, Errno, Gid};
+use cq_verbs::cm::{ConnParam, EventKind, Status};
+use cq_verbs::setup::{AddressError, Errno, Gid};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::connecting::Side;

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use cq_core::setup::Errno;
+use cq_verbs::setup::Errno;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::prelude::*;

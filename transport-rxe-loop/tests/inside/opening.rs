@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32 as Counter, Ordering::Relaxed};
 
-use cq_core::causes::Causes;
-use cq_core::setup::Errno;
+use cq_verbs::causes::Causes;
+use cq_verbs::setup::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};

@@ -6,17 +6,16 @@ pub use std::os::unix::process::ExitStatusExt as _;
 pub use std::thread;
 pub use std::time::{Duration, Instant};
 
-pub use cq_core::async_event::AsyncEventType;
-pub use cq_core::setup::{
+pub use cq_core::transport::{Arm, Armed, Block, Events, Notify, PollCq, PollError, Woken};
+pub use cq_core::wc::{Wc, WcStatus};
+pub use cq_verbs::async_event::AsyncEventType;
+pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
+pub use cq_verbs::post::{Post, Refused};
+pub use cq_verbs::setup::{
     Access, AddressVector, Endpoint, MemoryOptions, ModifyError, Port, QpAttr, QpCaps, QpState,
     QpType, SrqInit, inc_rkey,
 };
-pub use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, BlockAsync, Events, Notify, PollCq, PollError, Post, Refused,
-    Woken,
-};
-pub use cq_core::wc::{Wc, WcStatus};
-pub use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
+pub use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 pub use rustix::process::Signal;
 
 pub use crate::api::ah::{AddressHandle, Destination};

@@ -2,8 +2,8 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::{AddressError, Gid, GlobalRoute, Port};
 use cq_core::wc::WcFlags;
+use cq_verbs::setup::{AddressError, Gid, GlobalRoute, Port};
 use transport_rxe_loop::{AddressHandle, AddressVector, ProtectionDomain};
 
 use crate::context::OPENINGS;

@@ -2,8 +2,8 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::Access;
-use cq_core::wr::{RemoteAddr, SendFlags, SendOp, SendWr, WindowBind};
+use cq_verbs::setup::Access;
+use cq_verbs::wr::{RemoteAddr, SendFlags, SendOp, SendWr, WindowBind};
 use transport_rxe_loop::{AddressHandle, Batch, Destination};
 
 use crate::errno::Errno;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 
-use cq_core::async_event::Element;
 use cq_core::transport::{Arm, ArmError, Notify, PollCq};
+use cq_verbs::async_event::Element;
 use rustix_futex_sync::Mutex;
 use transport_rxe_loop::{Cq, CqInit};
 

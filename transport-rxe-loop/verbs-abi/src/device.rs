@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 use transport_rxe_loop::{Context, OpenOptions, devices};
 
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};

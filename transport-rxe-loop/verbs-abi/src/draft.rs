@@ -2,8 +2,8 @@
 
 use std::mem;
 
-use cq_core::setup::{QpCaps, QpType};
-use cq_core::wr::{Data, SendFlags, SendOp, SendWr};
+use cq_verbs::setup::{QpCaps, QpType};
+use cq_verbs::wr::{Data, SendFlags, SendOp, SendWr};
 use transport_rxe_loop::{Batch, QueuePair};
 
 use crate::convert::{To, flags, put_to, renew};

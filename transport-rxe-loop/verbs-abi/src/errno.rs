@@ -4,11 +4,12 @@ use std::ffi::c_int;
 use std::num::NonZero;
 use std::ptr;
 
-use cq_core::setup::{
+use cq_core::transport::{ArmError, EventError, PollError};
+use cq_verbs::post::Refused;
+use cq_verbs::setup::{
     AddressError, ArmLimitError, CreateError, DeviceError, ModerateError, ModifyError,
     RegisterError, ResizeError,
 };
-use cq_core::transport::{ArmError, EventError, PollError, Refused};
 use transport_rxe_loop::{OpenError, SystemError};
 
 /// A number of `<errno.h>`, which is never 0: so what may fail and says nothing else is one number, as it is in C.
@@ -126,7 +127,7 @@ numbers! {
     ModifyError { error => Errno::of(error.errno().0); }
     AddressError { error => Errno::of(error.errno().0); }
     DeviceError { error => Errno::of(error.errno.0); }
-    cq_core::setup::Errno { errno => Errno::of(errno.0); }
+    cq_verbs::setup::Errno { errno => Errno::of(errno.0); }
     rustix::io::Errno { errno => Errno::of(errno.raw_os_error()); }
     OpenError { error => Errno::of(error.errno().0); }
     SystemError { error => Errno::of(error.errno.0); }

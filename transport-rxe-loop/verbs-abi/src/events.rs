@@ -3,8 +3,9 @@
 
 use std::mem::offset_of;
 
-use cq_core::async_event::{AsyncEvent, Element};
-use cq_core::transport::{AsyncEvents, Events};
+use cq_core::transport::Events;
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::async_event::{AsyncEvent, Element};
 
 use crate::channel::{CHANNELS, Channel};
 use crate::context::{OPENINGS, Opening};

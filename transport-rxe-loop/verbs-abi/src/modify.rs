@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::{Access, QpAttr, QpAttrMask, QpState};
+use cq_verbs::setup::{Access, QpAttr, QpAttrMask, QpState};
 
 use crate::ah;
 use crate::cq;

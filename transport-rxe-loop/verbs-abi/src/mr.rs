@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use cq_core::setup::Access;
+use cq_verbs::setup::Access;
 use transport_rxe_loop::MemoryRegion;
 
 use crate::buf;

@@ -1,6 +1,6 @@
 //! The port of the device: its attributes, its GID table, and its table of partition keys, of one entry.
 
-use cq_core::setup::Port;
+use cq_verbs::setup::Port;
 use transport_rxe_loop::{Context, GidEntry};
 
 use crate::context::OPENINGS;

@@ -3,8 +3,8 @@
 //! Sends are put into the queue one by one as they are translated, and posted when the list ends; receives are
 //! translated into an array first, a chunk at a time. Nothing is allocated.
 
-use cq_core::transport::{Post, PostError};
-use cq_core::wr::{Data, RecvWr, SendOp, SendWr};
+use cq_verbs::post::{Post, PostError};
+use cq_verbs::wr::{Data, RecvWr, SendOp, SendWr};
 use heapless::Vec;
 use transport_rxe_loop::{Batch, QpType, QueuePair};
 

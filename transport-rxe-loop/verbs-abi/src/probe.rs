@@ -15,7 +15,7 @@
 use std::ffi::c_void;
 use std::sync::LazyLock;
 
-use cq_core::setup::Access;
+use cq_verbs::setup::Access;
 
 use crate::errno::Errno;
 use crate::raw::system::{self, page_size, populate};

@@ -4,8 +4,8 @@
 use std::mem::offset_of;
 use std::ptr;
 
-use cq_core::async_event::Element;
-use cq_core::setup::{QpCaps, QpType};
+use cq_verbs::async_event::Element;
+use cq_verbs::setup::{QpCaps, QpType};
 use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
 
 use crate::cq::QUEUES;

@@ -6,7 +6,7 @@
 
 use std::mem::offset_of;
 
-use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};
+use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, SendOp};
 use transport_rxe_loop::QueuePair;
 
 use crate::ah::ADDRESSES;

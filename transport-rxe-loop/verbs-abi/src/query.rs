@@ -1,6 +1,6 @@
 //! What the device can do at most.
 
-use cq_core::setup::DeviceAttr;
+use cq_verbs::setup::DeviceAttr;
 use transport_rxe_loop::AddressHandle;
 
 use crate::context::OPENINGS;

@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use cq_core::async_event::Element;
+use cq_verbs::async_event::Element;
 use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
 use crate::errno::Errno;

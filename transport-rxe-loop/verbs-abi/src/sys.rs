@@ -23,9 +23,9 @@ use core::mem::offset_of;
 pub use self::generated::*;
 
 // cq-core has them as the header has them, which transport-verbs asserts.
-pub use cq_core::async_event::AsyncEventType as ibv_event_type;
 pub use cq_core::wc::{Wc as ibv_wc, WcOpcode as ibv_wc_opcode, WcStatus as ibv_wc_status};
-pub use cq_core::wr::Sge as ibv_sge;
+pub use cq_verbs::async_event::AsyncEventType as ibv_event_type;
+pub use cq_verbs::wr::Sge as ibv_sge;
 
 const _: () = assert!(
     size_of::<ibv_wc_fields>() == size_of::<ibv_wc>()

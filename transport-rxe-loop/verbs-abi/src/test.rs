@@ -16,8 +16,8 @@ use std::sync::Once;
 pub use std::sync::mpsc;
 pub use std::{ptr, thread};
 
-pub use cq_core::setup::Access;
 pub use cq_core::wc::WcStatus as S;
+pub use cq_verbs::setup::Access;
 
 pub use self::census::*;
 pub use self::ends::*;

@@ -6,7 +6,7 @@ const CAPS: QpCaps =
 /// What is wrong with the request is told apart whatever errno a driver has for it; some return it negative.
 #[test]
 fn q04_each_errno_and_each_request_has_its_reason() {
-    let sge = cq_core::wr::Sge { addr: 0, length: 101, lkey: 0 };
+    let sge = cq_verbs::wr::Sge { addr: 0, length: 101, lkey: 0 };
     let (none, one, two) = (&[][..], &[sge][..], &[sge; 2][..]);
     let mut table = vec![
         (Errno::OPNOTSUPP.raw_os_error(), none, Refused::Unsupported),

@@ -5,7 +5,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 use rdma_sys::{ibv_ack_async_event, ibv_async_event_element_t as Object, ibv_get_async_event};
 
 use super::check_errno;

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr;
 
-use cq_core::cm::{CmEvent, ConnParam};
+use cq_verbs::cm::{CmEvent, ConnParam};
 use rdma_sys::{
     ibv_get_device_name, ibv_qp_attr, rdma_accept, rdma_bind_addr, rdma_cm_id, rdma_conn_param,
     rdma_connect, rdma_create_id, rdma_destroy_id, rdma_disconnect, rdma_establish,

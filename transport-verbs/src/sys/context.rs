@@ -17,7 +17,7 @@ use super::ext::{self, operation};
 use super::object::Object;
 use super::registry::Named;
 use super::{check, check_errno, check_null};
-use cq_core::setup::DeviceAttr;
+use cq_verbs::setup::DeviceAttr;
 
 unsafe extern "C" {
     // What the inline `ibv_query_gid_table` calls; `rdma-sys` leaves it out.

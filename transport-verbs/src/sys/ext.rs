@@ -14,7 +14,7 @@ use rdma_sys::{
 
 use super::check;
 use crate::attributes::of_raw;
-use cq_core::setup::{DeviceAttr, Gid};
+use cq_verbs::setup::{DeviceAttr, Gid};
 
 /// The extended part of a context, if it has one.
 ///

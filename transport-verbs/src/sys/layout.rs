@@ -5,7 +5,7 @@
 use std::mem::offset_of;
 
 use cq_core::wc::Wc;
-use cq_core::wr::Sge;
+use cq_verbs::wr::Sge;
 
 use super::async_event::RawEvent;
 

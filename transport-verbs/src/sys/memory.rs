@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use cq_core::setup::MemoryOptions;
+use cq_verbs::setup::MemoryOptions;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 

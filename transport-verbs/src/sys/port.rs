@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cq_core::setup::{Gid, Port, PortState};
+use cq_verbs::setup::{Gid, Port, PortState};
 use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
 
 use super::context::Context;

@@ -6,8 +6,8 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use cq_core::transport::Refused;
-use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+use cq_verbs::post::Refused;
+use cq_verbs::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
 use rdma_sys::{
     atomic_t, bind_mw_tso_union_t, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
     ibv_wr_opcode, imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, ud_t, wr_t, xrc_t,

@@ -8,8 +8,8 @@ use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::Arc;
 
-use cq_core::transport::Refused;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::Refused;
+use cq_verbs::wr::{RecvWr, SendWr};
 use rdma_sys::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
     ibv_qp_init_attr, ibv_query_qp, ibv_recv_wr, ibv_send_wr, ibv_sge, ud_t,
@@ -24,7 +24,7 @@ use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
 use crate::trace;
-use cq_core::setup::{Gid, QpType};
+use cq_verbs::setup::{Gid, QpType};
 
 type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
 type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;

@@ -8,7 +8,7 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
-use cq_core::wr::RecvWr;
+use cq_verbs::wr::RecvWr;
 use rdma_sys::{
     ibv_create_srq, ibv_destroy_srq, ibv_modify_srq, ibv_query_srq, ibv_recv_wr, ibv_srq,
     ibv_srq_attr, ibv_srq_attr_mask, ibv_srq_init_attr,

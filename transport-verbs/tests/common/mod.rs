@@ -6,7 +6,8 @@ pub use std::time::{Duration, Instant};
 
 pub use cq_core::transport::*;
 pub use cq_core::wc::{Wc, WcStatus as S};
-pub use cq_core::wr::*;
+pub use cq_verbs::post::*;
+pub use cq_verbs::wr::*;
 pub use transport_verbs::*;
 
 /// Longer than anything here takes, on any machine.

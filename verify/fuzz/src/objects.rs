@@ -4,10 +4,12 @@ use std::error::Error;
 use std::ffi::c_void;
 
 use arbitrary::Arbitrary;
-use cq_core::setup::inc_rkey;
-use cq_core::transport::{Arm, AsyncEvents, Events, Notify, PollCq, Post};
+use cq_core::transport::{Arm, Events, Notify, PollCq};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::post::Post;
+use cq_verbs::setup::inc_rkey;
+use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 use transport_rxe_loop::{
     Access, AddressHandle, AddressVector, CompletionChannel, Context, Cq, CqInit, Destination,
     Endpoint, GlobalRoute, MemoryRegion, MemoryWindow, OwnedRegion, Port, ProtectionDomain, QpAttr,

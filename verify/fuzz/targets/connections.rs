@@ -16,8 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
-use cq_core::cm::{ConnParam, EventKind};
-use cq_core::setup::{QpState, QpType};
+use cq_verbs::cm::{ConnParam, EventKind};
+use cq_verbs::setup::{QpState, QpType};
 use libfuzzer_sys::fuzz_target;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,

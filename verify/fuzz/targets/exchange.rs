@@ -1,4 +1,4 @@
-//! The peer of `cq_core::exchange` sends any bytes, in parts of any length, and closes the stream or not. The victim exchanges endpoints
+//! The peer of `cq_verbs::exchange` sends any bytes, in parts of any length, and closes the stream or not. The victim exchanges endpoints
 //! with it and waits at the barrier. Each step ends in time, with an endpoint that encodes as it was sent or an error that says
 //! something.
 #![no_main]
@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
-use cq_core::exchange::{VERSION, barrier, exchange, has_ended};
-use cq_core::setup::Endpoint;
+use cq_verbs::exchange::{VERSION, barrier, exchange, has_ended};
+use cq_verbs::setup::Endpoint;
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

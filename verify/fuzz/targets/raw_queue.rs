@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 use arbitrary::Arbitrary;
-use cq_core::queue::raw::{Consumer, Layout, Producer, RawQueue};
+use cq_core::queue::raw::{Layout, RawConsumer, RawProducer, RawQueue};
 use cq_core::queue::{OnChannel, Position, Tail};
 use cq_core::transport::{Arm, CqKey, Notify, PollCq, Signal};
 use cq_core::wc::{Wc, WcStatus};
@@ -97,11 +97,11 @@ impl Memory {
         if self.exact { queue.exact() } else { queue }
     }
 
-    fn producer(&self, tail: Tail) -> Producer<'_, OnChannel<Raised<'_>>> {
+    fn producer(&self, tail: Tail) -> RawProducer<'_, OnChannel<Raised<'_>>> {
         self.queue().into_producer(tail, OnChannel { key: KEY, signal: Raised(self) })
     }
 
-    fn consumer(&self, position: Position) -> Consumer<'_, OnChannel<Option<Raised<'_>>>> {
+    fn consumer(&self, position: Position) -> RawConsumer<'_, OnChannel<Option<Raised<'_>>>> {
         self.queue().into_consumer(position, OnChannel { key: KEY, signal: Some(Raised(self)) })
     }
 
@@ -143,8 +143,8 @@ fuzz_target!(|input: Input| {
 
 struct Victims<'m> {
     memory: &'m Memory,
-    producer: Producer<'m, OnChannel<Raised<'m>>>,
-    consumer: Consumer<'m, OnChannel<Option<Raised<'m>>>>,
+    producer: RawProducer<'m, OnChannel<Raised<'m>>>,
+    consumer: RawConsumer<'m, OnChannel<Option<Raised<'m>>>>,
     /// Stored and not polled, as long as nothing is forged.
     stored: VecDeque<u64>,
     pushed: u64,
@@ -238,7 +238,7 @@ impl<'m> Victims<'m> {
         &mut self,
         count: usize,
         poll: impl FnOnce(
-            &mut Consumer<'m, OnChannel<Option<Raised<'m>>>>,
+            &mut RawConsumer<'m, OnChannel<Option<Raised<'m>>>>,
             &mut [Wc],
         ) -> Result<usize, E>,
     ) {

@@ -5,13 +5,14 @@
 
 use std::fmt::{Debug, Display};
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType};
-use cq_core::cm::{ConnParam, EventKind, RejectReason, Status};
-use cq_core::counters::Counts;
-use cq_core::setup::{Access, AddressVector, Endpoint, Errno, Gid, QpCaps, QpState, QpType};
-use cq_core::transport::{ArmError, CqKey, EventError, PollError, PostError};
+use cq_core::transport::{ArmError, CqKey, EventError, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::{RemoteAddr, SendFlags, Sge, WindowBind};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType};
+use cq_verbs::cm::{ConnParam, EventKind, RejectReason, Status};
+use cq_verbs::counters::Counts;
+use cq_verbs::post::PostError;
+use cq_verbs::setup::{Access, AddressVector, Endpoint, Errno, Gid, QpCaps, QpState, QpType};
+use cq_verbs::wr::{RemoteAddr, SendFlags, Sge, WindowBind};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

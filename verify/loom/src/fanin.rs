@@ -23,7 +23,7 @@ pub const WRONG: &str = "lost, doubled or out of order";
 pub const UNSETTLED: &str = "settled is not what was published";
 
 /// The consumer's side of the queue.
-pub type Consumer<'a> = raw::Consumer<'a, OnChannel>;
+pub type Consumer<'a> = raw::RawConsumer<'a, OnChannel>;
 
 /// What is right and wrong in a run.
 #[derive(Clone, Copy, Debug)]

@@ -43,6 +43,12 @@ impl Site for cq_core::sync::Site {
     }
 }
 
+impl Site for cq_verbs::sync::Site {
+    fn weaken<R>(self, model: impl FnOnce() -> R) -> R {
+        cq_verbs::sync::weaken(self, model)
+    }
+}
+
 impl Site for device::Site {
     fn weaken<R>(self, model: impl FnOnce() -> R) -> R {
         device::weaken(self, model)

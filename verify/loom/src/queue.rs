@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::raw::{Consumer, Producer, RawQueue, Slot, Tag};
+use cq_core::queue::raw::{RawConsumer, RawProducer, RawQueue, Slot, Tag};
 use cq_core::queue::{Control, NoChannel, OnChannel, Position, Tail};
-use cq_core::testing::raw_queue;
 use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_testing::raw_queue;
 
 /// The successful completion with this number; every field is made from it, so that a mixture of two
 /// equals neither. It is a receive, so that it can be solicited.
@@ -62,17 +62,17 @@ impl Queue {
     }
 
     /// The producer of a queue without a channel.
-    pub fn producer(&self, tail: Tail) -> Producer<'_> {
+    pub fn producer(&self, tail: Tail) -> RawProducer<'_> {
         self.open().into_producer(tail, NoChannel)
     }
 
     /// The consumer of a queue without a channel.
-    pub fn consumer(&self, position: Position) -> Consumer<'_> {
+    pub fn consumer(&self, position: Position) -> RawConsumer<'_> {
         self.open().into_consumer(position, NoChannel)
     }
 
     /// The consumer of a queue with a channel.
-    pub fn armable(&self) -> Consumer<'_, OnChannel> {
+    pub fn armable(&self) -> RawConsumer<'_, OnChannel> {
         self.open().into_consumer(0, OnChannel::named(KEY))
     }
 

@@ -1,6 +1,6 @@
 //! A queue pair whose receives are taken by somebody else, and what has completed of them, in order.
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use std::sync::Mutex;
 

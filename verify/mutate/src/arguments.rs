@@ -5,7 +5,7 @@ use clap::Parser;
 use crate::plant::{Mutant, Operator};
 
 const DETAILS: &str = "\
-What is planted, in cq-core/src and transport-rxe-loop/src, but for tests and constants:
+What is planted, in cq-core, cq-verbs, cq-testing and transport-rxe-loop, but for tests and constants:
   ordering   a memory ordering is weaker              fence      a fence is not there, or is weaker
   operation  a named operation is a relaxed one       flip       a condition is the opposite
   never      a condition never holds                  part       a side of && or || is not there

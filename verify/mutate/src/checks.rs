@@ -112,8 +112,9 @@ const OTHERS: [&str; 2] = ["rxe-loop as rxe", "rxe-loop, two processes"];
 pub const PREEMPTIONS: &str = "LOOM_MAX_PREEMPTIONS";
 const FEW: &str = "2";
 
-const QUICK_TESTS: &str = "test --no-run --profile mutate -p cq-core --tests";
-const TESTS: &str = "test --no-run --profile mutate -p cq-core -p transport-rxe-loop --tests";
+const QUICK_TESTS: &str =
+    "test --no-run --profile mutate -p cq-core -p cq-verbs -p cq-testing --tests";
+const TESTS: &str = "test --no-run --profile mutate -p cq-core -p cq-verbs -p cq-testing -p transport-rxe-loop --tests";
 const PROGRAMS_OF_VERIFY: &str = "build --profile mutate -p verify --bins";
 /// Builds the loom models.
 pub const MODELS: &str = "test --no-run --release -p verify-loom --tests";
@@ -161,7 +162,7 @@ fn tests_of(artifact: &Artifact) -> Result<Vec<Check>> {
     let folder = artifact.manifest_path.parent().context("a manifest is in no folder")?;
     let target = &artifact.target.name;
     let check = |name: String, arguments: &[&str]| Check {
-        kind: if folder.ends_with("cq-core") { Kind::Engine } else { Kind::Device },
+        kind: if folder.iter().any(|part| part == "cq-core") { Kind::Engine } else { Kind::Device },
         name,
         program: program.clone().into(),
         arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),

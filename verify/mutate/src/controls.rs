@@ -144,7 +144,7 @@ fn edit(text: &str, control: &Control, number: u32) -> Result<Edit> {
     let on = question(file, number);
     let on = on.with_context(|| {
         format!(
-            "the control `{name}` names {file}, which is no source of cq-core or transport-rxe-loop"
+            "the control `{name}` names {file}, which is no source of the engine or of the device"
         )
     })?;
     let start = match text.match_indices(of).map(|(start, _)| start).collect::<Vec<_>>()[..] {

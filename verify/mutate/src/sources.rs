@@ -9,9 +9,9 @@ use syn::{Item, ItemMod};
 
 use crate::worlds::{Worlds, files_in_branches};
 
-/// The parts of the workspace that are counted: the engine, the words that processes share, and the rest of the device.
+/// The parts of the workspace that are counted: the engine with the crates in its folder, the words that processes share, and the rest of the device.
 pub const AREAS: [&str; 3] = [CORE, "protocol", "rest of the device"];
-/// The engine.
+/// The engine, and the crates in its folder.
 pub const CORE: &str = "cq-core";
 
 /// Which of them a file is part of.
@@ -26,8 +26,12 @@ fn area(path: &str) -> &'static str {
 const DEVICE_SOURCES: &str = "transport-rxe-loop/src/";
 
 /// The crates: where their sources are, and how the function is called in them that tells which mutant is on.
-const CRATES: [(&str, &str); 2] =
-    [("cq-core/src/", "crate::mutants::on"), (DEVICE_SOURCES, "::cq_core::mutants::on")];
+const CRATES: [(&str, &str); 4] = [
+    ("cq-core/src/", "crate::mutants::on"),
+    ("cq-core/verbs/src/", "::cq_core::mutants::on"),
+    ("cq-core/testing/src/", "::cq_core::mutants::on"),
+    (DEVICE_SOURCES, "::cq_core::mutants::on"),
+];
 
 /// Nothing but hooks for tests and for models.
 const HOOKS: [&str; 3] = [
@@ -36,7 +40,7 @@ const HOOKS: [&str; 3] = [
     "cq-core/src/sync/site.rs",
 ];
 /// Checks for the transports of others: what they notice is shown by faults that are planted in one.
-const RULES: &str = "cq-core/src/testing/rules";
+const RULES: &str = "cq-core/testing/src/rules";
 
 /// A file that mutants are planted in.
 pub struct Source {
@@ -72,7 +76,7 @@ pub fn question(path: &str, mutant: u32) -> Option<String> {
     Some(format!("{on}({mutant})"))
 }
 
-/// Reads the files of both crates.
+/// Reads the files of these crates.
 pub fn read(root: &Path) -> Result<Vec<Source>> {
     let mut reader = Reader { root, sources: Vec::new() };
     for (folder, _) in CRATES {

@@ -4,7 +4,7 @@ use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::Wc;
-use cq_core::wr::RecvWr;
+use cq_verbs::wr::RecvWr;
 
 use crate::device::{Cq, Destroy, Made, Mr, Mw, Posted, Srq, SrqInit};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use cq_core::cm::{CmEvent, EventKind};
+use cq_verbs::cm::{CmEvent, EventKind};
 
 use super::{Broken, BrokenQp, How};
 use crate::device::{CmCall, Device, Errno, Identifier, Made, QpState};

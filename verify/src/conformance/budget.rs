@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use cq_core::budget::{Budget, Budgeted, Reservation};
 use cq_core::cq::CompletionQueue;
-use cq_core::ledger::{Generation, Receives, Sends};
-use cq_core::testing::fault::Dice;
+use cq_testing::fault::Dice;
+use cq_verbs::budget::{Budget, Budgeted, Reservation};
+use cq_verbs::ledger::{Generation, Receives, Sends};
 
 use super::stand::*;
 

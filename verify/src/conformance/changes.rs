@@ -1,7 +1,7 @@
 //! The table of transitions for each type of queue pair, with the required and the optional attributes, by
 //! `ibv_modify_qp(3)` and Linux' table; and trying transitions by it.
 
-use cq_core::setup::QpAttrMask as Mask;
+use cq_verbs::setup::QpAttrMask as Mask;
 
 use super::stand::*;
 

@@ -26,7 +26,7 @@ impl<D: Device> Loose<D> {
         posted(self.try_post(list));
     }
 
-    fn try_post(&mut self, list: &[SendWr<'_>]) -> Result<(), cq_core::transport::PostError> {
+    fn try_post(&mut self, list: &[SendWr<'_>]) -> Result<(), cq_verbs::post::PostError> {
         match &self.way {
             Some(way) => self.a.try_post_to(way, list),
             None => self.a.qp.post_send(list),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub use cq_core::cm::{CmEvent, ConnParam, EventKind, RejectReason, Status};
+pub use cq_verbs::cm::{CmEvent, ConnParam, EventKind, RejectReason, Status};
 
 use super::expect::{PATIENT, patience};
 use super::stand::NOT_OFFERED;

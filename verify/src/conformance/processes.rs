@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
 
-use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
+use cq_verbs::causes::Causes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::geteuid;

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::async_event::AsyncEvent;
 use cq_core::cq::CompletionQueue;
-use cq_core::queue_set::QueueSet;
 use cq_core::transport::{Block, Woken};
+use cq_verbs::async_event::AsyncEvent;
+use cq_verbs::queue_set::QueueSet;
 
 use super::stand::*;
 

@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use cq_core::async_event::AsyncEvent;
-pub use cq_core::async_event::{AsyncEventType, Element};
-use cq_core::causes::Causes;
-pub use cq_core::setup::inc_rkey;
-use cq_core::transport::PostError;
-pub use cq_core::transport::{Arm, CqKey, Events, Notify, PollCq, Post, Refused};
+pub use cq_core::transport::{Arm, CqKey, Events, Notify, PollCq};
 pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
-pub use cq_core::wr::{
+use cq_verbs::async_event::AsyncEvent;
+pub use cq_verbs::async_event::{AsyncEventType, Element};
+use cq_verbs::causes::Causes;
+use cq_verbs::post::PostError;
+pub use cq_verbs::post::{Post, Refused};
+pub use cq_verbs::setup::inc_rkey;
+pub use cq_verbs::wr::{
     Data, Placement, RecvWr, RemoteAddr, Selectivity, SendOp, SendWr, Sge, WindowBind,
 };
 

@@ -1,6 +1,6 @@
 //! What the cases of datagrams are written with: the path from one end to another.
 
-use cq_core::transport::PostError;
+use cq_verbs::post::PostError;
 
 use super::stand::*;
 use crate::device::{Address, Destination};

@@ -1,7 +1,7 @@
 //! The attributes that the suite brings queue pairs up with. The path goes to a port of this same device: of its address
 //! vector the port alone counts.
 
-use cq_core::setup::{Access, AddressVector, QpAttr, QpState, QpType};
+use cq_verbs::setup::{Access, AddressVector, QpAttr, QpState, QpType};
 
 /// RESET→INIT, with all attributes that a connection requires.
 pub const fn init(access: Access) -> QpAttr {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use cq_core::cm::{CmEvent, ConnParam};
+use cq_verbs::cm::{CmEvent, ConnParam};
 use serde::{Deserialize, Serialize};
 
 use super::{Device, Made, QpState};

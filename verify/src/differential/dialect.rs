@@ -4,7 +4,7 @@ use std::fmt;
 
 use cq_core::transport::Notify;
 use cq_core::wc::WcStatus as S;
-use cq_core::wr::SendFlags;
+use cq_verbs::wr::SendFlags;
 
 use self::Omission::*;
 use self::Why::*;

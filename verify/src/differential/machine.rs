@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use cq_core::async_event::{AsyncEvent, Element};
-use cq_core::transport::{Arm, Events, PollCq, PollError, Post, PostError};
+use cq_core::transport::{Arm, Events, PollCq, PollError};
 use cq_core::wc::Wc;
-use cq_core::wr::{self, RecvWr, SendWr, Sge};
+use cq_verbs::async_event::{AsyncEvent, Element};
+use cq_verbs::post::{Post, PostError};
+use cq_verbs::wr::{self, RecvWr, SendWr, Sge};
 
 use super::dialect::{Dialect, Omission};
 use super::end::{CQE, End, GRH};

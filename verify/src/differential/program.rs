@@ -2,7 +2,7 @@
 //! on every device.
 
 use cq_core::transport::Notify;
-use cq_core::wr::{Placement, Selectivity, SendFlags};
+use cq_verbs::wr::{Placement, Selectivity, SendFlags};
 
 use crate::device::{Access, QpState, QpType};
 

@@ -1,7 +1,7 @@
 //! The strategies that generate programs. Most steps are valid, so that programs get far; invalid ones occur one at a time.
 
 use cq_core::transport::Notify;
-use cq_core::wr::{Placement, Selectivity, SendFlags};
+use cq_verbs::wr::{Placement, Selectivity, SendFlags};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -1,6 +1,6 @@
 //! Translates the names of a program to the keys, addresses and numbers of a device.
 
-use cq_core::wr::{RemoteAddr, SendOp, Sge, WindowBind};
+use cq_verbs::wr::{RemoteAddr, SendOp, Sge, WindowBind};
 
 use super::end::names;
 use super::machine::{Machine, QKEY};

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use cq_core::cm::CmEvent;
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post, Woken,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::cm::CmEvent;
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use super::objects::WC;
 use super::requests::{Receive, Send};

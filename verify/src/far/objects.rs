@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use cq_core::transport::{Arm, Block, Events, PollCq, Post, PostError};
+use cq_core::transport::{Arm, Block, Events, PollCq};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::{Post, PostError};
+use cq_verbs::wr::{RecvWr, SendWr};
 use serde::Serialize;
 
 use super::requests::{Receive, Send};

@@ -1,6 +1,6 @@
 //! Work requests in serialized form, which own their SGEs and inline bytes.
 
-use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
+use cq_verbs::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
 /// A [`SendWr`].
@@ -56,7 +56,7 @@ impl Receive {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::wr::{Placement, RemoteAddr, Selectivity, WindowBind};
+    use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, WindowBind};
 
     use super::*;
     use crate::device::Access;

@@ -2,11 +2,11 @@
 
 use std::mem;
 
-use cq_core::async_event::{AsyncEventType, Element};
-use cq_core::setup::QpType;
 use cq_core::transport::PollError;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::SendOp;
+use cq_verbs::async_event::{AsyncEventType, Element};
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::SendOp;
 
 use super::events::key;
 use super::execute::Done;

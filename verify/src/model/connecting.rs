@@ -1,7 +1,7 @@
 //! Connecting: the steps of one side of a connection, in every order that M1 and M4 allow. The model does not connect by
 //! addresses: the suite compares with this table what each side of a device has called, and which events it has taken.
 
-use cq_core::cm::EventKind;
+use cq_verbs::cm::EventKind;
 
 /// The state of an identifier, as its side knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

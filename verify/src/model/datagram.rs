@@ -1,7 +1,7 @@
 //! Datagrams (Q6): their destinations, and how they are received behind the area for the GRH (C7).
 
-use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_verbs::setup::QpType;
 
 use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;

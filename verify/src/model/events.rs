@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{ArmError, Armed, CqKey, Notify};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 
 use super::world::{Cq, Id, Moderation, World};
 use crate::device::QpState;

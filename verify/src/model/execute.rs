@@ -3,9 +3,9 @@
 //! Requests of a send queue are executed one after the other (C10), each as a whole. So a WRITE is visible before any
 //! later SEND completes (Q8), an atomic is atomic, and FENCE and FLUSH have nothing to wait for. A request that fails changes no memory.
 
-use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::{SendOp, Sge};
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::{SendOp, Sge};
 
 use super::failures::Fault;
 use super::time::Why;

@@ -1,7 +1,7 @@
 //! Errors of requests, and how they are reported: the table of Q7.
 
-use cq_core::async_event::AsyncEventType;
 use cq_core::wc::WcStatus;
+use cq_verbs::async_event::AsyncEventType;
 
 /// An error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
-    PostError, Refused, Woken,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use super::events::key;
 use super::world::{AddressHandle, Channel, Cq, Id, Opening, Pd, Qp, Region, Srq, Window, World};

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::wr::{RemoteAddr, Sge};
 
 use super::execute::Stop;
 use super::failures::Fault;

@@ -1,7 +1,7 @@
 //! Remote memory access (Q6): WRITE, READ, atomics, FLUSH.
 
 use cq_core::wc::WcOpcode;
-use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};
+use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, SendOp};
 
 use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;

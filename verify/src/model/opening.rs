@@ -7,10 +7,11 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Instant;
 
-use cq_core::async_event::AsyncEvent;
-use cq_core::cm::CmEvent;
-use cq_core::transport::{AsyncEvents, EventError};
+use cq_core::transport::EventError;
 use cq_core::wc::Wc;
+use cq_verbs::async_event::AsyncEvent;
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::cm::CmEvent;
 
 use super::handles::{
     Handle, Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,

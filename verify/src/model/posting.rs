@@ -1,8 +1,8 @@
 //! Posting sends: which are refused, and which are queued (Q3, Q4, Q5).
 
-use cq_core::setup::QpType;
-use cq_core::transport::{PostError, Refused};
-use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
+use cq_verbs::post::{PostError, Refused};
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
 use super::world::{AddressHandle, Bytes, Id, Qp, Request, Target, World};
 use crate::device::{Destination, Posted, QpState};

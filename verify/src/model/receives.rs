@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use cq_core::async_event::{AsyncEventType, Element};
-use cq_core::setup::SrqInit;
-use cq_core::transport::{PostError, Refused};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::RecvWr;
+use cq_verbs::async_event::{AsyncEventType, Element};
+use cq_verbs::post::{PostError, Refused};
+use cq_verbs::setup::SrqInit;
+use cq_verbs::wr::RecvWr;
 
 use super::execute::{Stop, length};
 use super::failures::Fault;

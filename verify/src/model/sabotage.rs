@@ -1,8 +1,8 @@
 //! Faults that can be planted only inside the model, for negative controls: [`broken`](crate::broken).
 
-use cq_core::transport::PostError;
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{SendOp, SendWr};
+use cq_verbs::post::PostError;
+use cq_verbs::wr::{SendOp, SendWr};
 
 use super::ModelQp;
 use crate::device::QpState;

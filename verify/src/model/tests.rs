@@ -6,12 +6,12 @@ use std::iter;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::async_event::{AsyncEventType, Element};
-use cq_core::transport::{
-    Arm, AsyncEvents, Block, Events, Notify, PollCq, PollError, Post, Refused, Woken,
-};
+use cq_core::transport::{Arm, Block, Events, Notify, PollCq, PollError, Woken};
 use cq_core::wc::{Wc, WcStatus as S};
-use cq_core::wr::{Placement, RecvWr, Selectivity, SendWr, Sge, WindowBind};
+use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::async_event::{AsyncEventType, Element};
+use cq_verbs::post::{Post, Refused};
+use cq_verbs::wr::{Placement, RecvWr, Selectivity, SendWr, Sge, WindowBind};
 
 use super::{Model, ModelCq, ModelMr, ModelPd, ModelQp};
 use crate::device::{

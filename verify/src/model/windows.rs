@@ -4,7 +4,7 @@
 //! the window is bound, for peers only, and only through the queue pair that it was bound by. A bound window can't be
 //! bound again.
 
-use cq_core::wr::{RemoteAddr, WindowBind};
+use cq_verbs::wr::{RemoteAddr, WindowBind};
 
 use super::execute::{Done, Execution, Stop};
 use super::failures::Fault;

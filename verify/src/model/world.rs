@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use cq_core::async_event::AsyncEvent;
-use cq_core::setup::{QpType, SrqInit};
 use cq_core::transport::{CqKey, Notify};
 use cq_core::wc::Wc;
-use cq_core::wr::{SendOp, Sge};
+use cq_verbs::async_event::AsyncEvent;
+use cq_verbs::setup::{QpType, SrqInit};
+use cq_verbs::wr::{SendOp, Sge};
 
 use super::failures::Fault;
 use crate::device::{Access, Limits, QpAttr, QpCaps, QpState};

@@ -16,8 +16,10 @@ const TARGETS: [&str; 4] =
     ["thumbv7em-none-eabihf", "thumbv6m-none-eabi", "aarch64-unknown-none", "x86_64-unknown-none"];
 /// Has neither a compare-and-swap nor, with an allocator, `Arc`.
 const SMALL: &str = TARGETS[1];
+/// What firmware and its tests are made of.
+const PACKAGES_OF_FIRMWARE: [&str; 6] = ["-p", "cq-core", "-p", "cq-verbs", "-p", "cq-testing"];
 /// Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
-const FEATURES: &str = "defmt,heapless,log,portable-atomic,stream,test-util";
+const FEATURES: &str = "cq-core/async,cq-core/portable-atomic,cq-verbs/defmt,cq-verbs/heapless";
 
 const TARGET: &str = "target/bare-metal";
 
@@ -25,10 +27,10 @@ const TARGET: &str = "target/bare-metal";
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::add_targets(job, &TARGETS)?;
     let mut build = cargo(&["env"], "build", &TARGETS);
-    build.args(["-p", "cq-core", "--features", FEATURES]);
+    build.args(PACKAGES_OF_FIRMWARE).args(["--features", FEATURES]);
     let without = artifacts::build(job, "cargo build for all targets", &mut build)?;
     let mut build = cargo(&["env"], "build", &[SMALL]);
-    build.args(["-p", "cq-core", "--features", "alloc"]);
+    build.args(PACKAGES_OF_FIRMWARE).args(["--features", "cq-verbs/alloc"]);
     let with = artifacts::build(job, "cargo build with alloc", &mut build)?;
     if !reads(&with, SMALL, "liballoc-")? {
         return Err(Stop::Failed("what is built with alloc does not read it".into()));

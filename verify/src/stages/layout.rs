@@ -20,7 +20,7 @@ const MADE_WITH: [&str; 3] = ["libibverbs-dev", "librdmacm-dev", "bindgen"];
 const GENERATED: &str = "transport-rxe-loop/verbs-abi/src/sys/generated.rs";
 
 /// The guide from C.
-const GUIDE: &str = "cq-core/src/guide/from_c.rs";
+const GUIDE: &str = "cq-core/verbs/src/guide/from_c.rs";
 
 /// Compares both.
 pub fn run(job: &mut Job) -> Result<String, Stop> {

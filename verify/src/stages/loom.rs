@@ -7,7 +7,7 @@ use crate::run::{self, Job, Stop};
 
 /// Counts the models and controls that ran; fails where there is no model, or no control.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    // Clippy visits the workspace's own dependencies too, so this covers cq-core under cfg(loom).
+    // Clippy visits the workspace's own dependencies too, so this covers what they are of under cfg(loom).
     let mut clippy = cargo(&["clippy"]);
     clippy.args(["--all-targets", "--", "-D", "warnings"]);
     job.run("cargo clippy with --cfg loom", &mut clippy)?;

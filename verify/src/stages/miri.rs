@@ -9,6 +9,11 @@ use crate::run::{Job, Stop};
 const FLAGS: &str = "-Zmiri-tree-borrows -Zmiri-strict-provenance -Zmiri-isolation-error=hide \
                      -Zmiri-env-set=PROPTEST_CASES=1";
 
+/// The programs of tests, in cargo's words.
+const PROGRAMS: &str = "-p cq-core -p cq-verbs --test engine --test verbs";
+/// Those that `--long` has beside them.
+const MORE_PROGRAMS: &str = "-p cq-testing --test testing";
+
 /// The modules of the engine's tests that are run: on a commit those of what has unsafe code or is built on it.
 const MODULES: [&str; 7] =
     ["queue::", "channel::", "cq::", "shared_cq::", "ledger::", "budget::", "tracked::"];
@@ -23,8 +28,9 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::nightly(job)?;
     let seeds = if job.long { SEEDS } else { 1 };
     let mut miri = toolchain::cargo(toolchain::NIGHTLY);
-    miri.args(["miri", "test", "--locked", "-p", "cq-core", "--test", "engine", "--"]);
-    miri.args(MODULES).args(MORE.iter().filter(|_| job.long));
+    miri.args(["miri", "test", "--locked"]).args(PROGRAMS.split_whitespace());
+    miri.args(MORE_PROGRAMS.split_whitespace().filter(|_| job.long));
+    miri.arg("--").args(MODULES).args(MORE.iter().filter(|_| job.long));
     let seeded = match job.long {
         true => format!("-Zmiri-many-seeds={}..{}", job.seed, job.seed + seeds),
         false => format!("-Zmiri-seed={}", job.seed),

@@ -33,10 +33,14 @@ struct Processor {
 /// Programs of tests, in cargo's words, and which tests of theirs: all, where none is named.
 type Tests = (&'static str, &'static [&'static str]);
 
-const ENGINE: &str = "-p cq-core --test engine";
+const ENGINE: &str =
+    "-p cq-core -p cq-verbs -p cq-testing --test engine --test verbs --test testing";
 const ALL: Tests = (ENGINE, &[]);
 /// With what is off by default, too.
-const MORE_THAN_ALL: Tests = ("-p cq-core --features defmt --test engine --test defmt", &[]);
+const MORE_THAN_ALL: Tests = (
+    "-p cq-core -p cq-verbs -p cq-testing --features cq-verbs/defmt --test engine --test verbs --test testing --test defmt",
+    &[],
+);
 /// What has a layout or an order of bytes. QEMU's eventfd(2) has the wrong one.
 const LAYOUTS: Tests = (
     ENGINE,

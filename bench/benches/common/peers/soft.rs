@@ -37,8 +37,8 @@ impl<const SLACK: bool> Peer for Soft<SLACK> {
 impl Peer for Raw {
     const NAME: &'static str = "queue, raw";
     type Memory = Vec<Line>;
-    type Sender<'a> = raw::Producer<'a>;
-    type Receiver<'a> = raw::Consumer<'a>;
+    type Sender<'a> = raw::RawProducer<'a>;
+    type Receiver<'a> = raw::RawConsumer<'a>;
 
     #[allow(unsafe_code)]
     fn open(memory: &mut Vec<Line>, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
@@ -55,8 +55,8 @@ impl Peer for Raw {
 impl Peer for Shared {
     const NAME: &'static str = "queue, several producers";
     type Memory = ();
-    type Sender<'a> = mpsc::Producer<'static>;
-    type Receiver<'a> = mpsc::Consumer<'static>;
+    type Sender<'a> = mpsc::SharedProducer<'static>;
+    type Receiver<'a> = mpsc::SharedConsumer<'static>;
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         mpsc::HeapCq::new(capacity as u32).expect("a capacity that can be").split()
@@ -77,6 +77,6 @@ macro_rules! ours {
 
 ours! {
     Producer<'_>, Consumer<'_>;
-    raw::Producer<'_>, raw::Consumer<'_>;
-    mpsc::Producer<'_>, mpsc::Consumer<'_>;
+    raw::RawProducer<'_>, raw::RawConsumer<'_>;
+    mpsc::SharedProducer<'_>, mpsc::SharedConsumer<'_>;
 }

@@ -18,7 +18,8 @@ use bench::callgrind::{self, TIMES, counted_part};
 use bench::calls::{Call, Calls, Ends, Job, Kind, LOOPBACK};
 use bench::transport::loopback::Loopback;
 use bench::transport::verbs::Verbs;
-use cq_core::transport::{PollCq, Post};
+use cq_core::transport::PollCq;
+use cq_verbs::post::Post;
 
 /// The library of the C ABI.
 const LIBRARY: &str = "librxe_loop_verbs.so";

@@ -4,7 +4,7 @@
 //! $ cargo run --release -p bench --bin counter_cost
 //! ```
 //!
-//! The program runs itself under valgrind. `cargo bench -p bench --bench counters` measures the time.
+//! The program runs itself under valgrind.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use bench::Failure;
 use bench::callgrind::{self, TIMES, counted_part};
 use comfy_table::{CellAlignment, Table, presets};
-use cq_core::counters::{Counters, Recorder};
 use cq_core::cq::CompletionQueue;
 use cq_core::observe::Observed;
 use cq_core::queue::{Consumer, HeapCq, Producer};
 use cq_core::wc::{Wc, WcStatus};
+use cq_verbs::counters::{Counters, Recorder};
 
 type Plain = Consumer<'static>;
 type Counted = Observed<Plain, Recorder<Arc<Counters>>>;

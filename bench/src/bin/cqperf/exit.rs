@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use bench::Failure;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 
 /// The exit status where cqperf is asked for what can't be measured.
 pub const USAGE: u8 = 2;

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::transport::loopback::Loopback;
 use bench::transport::{About, End, Needs, SetUpError, Transport};
-use cq_core::device::{Memory, Region};
-use cq_core::setup::RangeError;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::device::{Memory, Region};
+use cq_verbs::setup::RangeError;
+use cq_verbs::wr::{RemoteAddr, Sge};
 
 use crate::interrupt::Stop;
 

@@ -32,7 +32,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bench::transport::Limits;
-use cq_core::setup::Endpoint;
+use cq_verbs::setup::Endpoint;
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 

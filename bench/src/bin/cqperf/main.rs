@@ -32,7 +32,7 @@ use bench::transport::loopback::{self, Loopback};
 use bench::transport::verbs::Verbs;
 use bench::transport::{Attempt, Transport};
 use clap::Parser;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 
 use crate::args::{Arguments, Place, TransportName};
 use crate::exit::{Exit, NO_DEVICE};

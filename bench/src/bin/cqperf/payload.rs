@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::Failure;
-use cq_core::device::Memory;
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::device::Memory;
+use cq_verbs::wr::{RemoteAddr, Sge};
 
 /// The shortest message that carries a time stamp: the stamp, and a word that vouches for it.
 pub const STAMPED: u32 = 16;

@@ -6,9 +6,9 @@
 
 use bench::Failure;
 use bench::transport::Transport;
-use cq_core::transport::Post;
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use crate::job::{DEPTH, Op};
 use crate::side::{Side, done, in_turn, received};

@@ -9,9 +9,9 @@ use std::slice;
 
 use bench::Failure;
 use bench::transport::Transport;
-use cq_core::transport::Post;
 use cq_core::wc::Completed;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use crate::job::{CREDITS, Shape};
 use crate::side::{Side, done, in_turn, received};

@@ -12,9 +12,9 @@ use std::time::Duration;
 use bench::Failure;
 use bench::cores::Cores;
 use bench::transport::{About, Attempt, CONNECT, End, Limits, Needs, Transport};
-use cq_core::causes::Causes;
-use cq_core::device::QueuePair;
-use cq_core::wr::RemoteAddr;
+use cq_verbs::causes::Causes;
+use cq_verbs::device::QueuePair;
+use cq_verbs::wr::RemoteAddr;
 
 use crate::control::Control;
 use crate::exit::{Exit, INTERRUPTED};

@@ -8,8 +8,8 @@ use std::slice;
 
 use bench::Failure;
 use bench::transport::Transport;
-use cq_core::transport::Post;
-use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::job::{CREDITS, Op, Shape};
 use crate::payload::Slots;

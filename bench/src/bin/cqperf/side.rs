@@ -8,7 +8,7 @@ use bench::Failure;
 use bench::transport::{End, Transport};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::wc::{Completed, Wc};
-use cq_core::wr::RemoteAddr;
+use cq_verbs::wr::RemoteAddr;
 
 use crate::control::Control;
 use crate::job::{DEPTH, Flow, Job, Op};

@@ -15,7 +15,7 @@ use bench::Failure;
 use bench::callgrind::{self, TIMES, counted_part};
 use bench::delivery::Delivery;
 use bench::transport::verbs::Verbs;
-use cq_core::causes::Causes;
+use cq_verbs::causes::Causes;
 
 use self::polls::{BARE, OURS, Way};
 

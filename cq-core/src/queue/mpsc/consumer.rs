@@ -9,12 +9,12 @@ use super::super::ring::{Position, Ref};
 use super::reservation::{SharedRing, WhyNot, distance};
 use super::{NewRing, Shared, Spare};
 use crate::queue::{self, State};
-use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
 /// The consumer of a queue with several producers. Implements [`PollCq`], and [`Arm`] if the queue has a channel.
 #[derive(Debug)]
-pub struct Consumer<'a, C = NoChannel> {
+pub struct SharedConsumer<'a, C = NoChannel> {
     /// The consumer of the current ring.
     inner: queue::Consumer<'a, C>,
     ring: SharedRing<'a>,
@@ -23,7 +23,7 @@ pub struct Consumer<'a, C = NoChannel> {
     shared: Ref<'a, Shared>,
 }
 
-impl<'a, C> Consumer<'a, C> {
+impl<'a, C> SharedConsumer<'a, C> {
     /// # Safety
     /// It is the only consumer of the ring, which is new.
     pub(super) unsafe fn new(
@@ -55,7 +55,7 @@ impl<'a, C> Consumer<'a, C> {
         self.inner.state()
     }
 
-    /// Moves the queue to other storage. Producers are refused until they [`follow`](super::Producer::follow) to the
+    /// Moves the queue to other storage. Producers are refused until they [`follow`](super::SharedProducer::follow) to the
     /// returned ring. Unpolled completions are kept and polled first, and an arm stays in force.
     ///
     /// # Errors
@@ -116,7 +116,13 @@ impl<'a, C> Consumer<'a, C> {
     }
 }
 
-impl<C> PollCq for Consumer<'_, C> {
+impl<C> Capacity for SharedConsumer<'_, C> {
+    fn capacity(&self) -> u32 {
+        Self::capacity(self)
+    }
+}
+
+impl<C> PollCq for SharedConsumer<'_, C> {
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
@@ -138,7 +144,7 @@ impl<C> PollCq for Consumer<'_, C> {
     }
 }
 
-impl<C: ConsumerChannel> Consumer<'_, C> {
+impl<C: ConsumerChannel> SharedConsumer<'_, C> {
     /// Marks the queue failed, and raises an event, armed or not. Polls return the stored completions, then
     /// [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
@@ -152,7 +158,7 @@ impl<C: ConsumerChannel> Consumer<'_, C> {
     }
 }
 
-impl<S> Arm for Consumer<'_, OnChannel<S>> {
+impl<S> Arm for SharedConsumer<'_, OnChannel<S>> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         // `inner` is in the ring of the next entry: a poll or a resize that finds a ring drained switches before it
         // returns.

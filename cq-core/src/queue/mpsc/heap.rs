@@ -9,8 +9,8 @@ use super::super::heap::{slots, storage_for};
 use super::super::owner::Owner;
 use super::reservation::{Gate, SharedRing};
 use super::{
-    CapacityError, Channel, Consumer, NoChannel, OnChannel, Producer, Shared, Slot, Slots, Spare,
-    SplitSignal,
+    CapacityError, Channel, NoChannel, OnChannel, Shared, SharedConsumer, SharedProducer, Slot,
+    Slots, Spare, SplitSignal,
 };
 use super::{Position, Ref};
 use crate::transport::CqKey;
@@ -72,7 +72,7 @@ impl RingStorage {
 
 impl Spare<'static> {
     /// Storage on the heap for `capacity` completions, which need not be a power of two, for a queue to be
-    /// [resized](Consumer::resize) to. It is freed when the last side that uses it is dropped or moves to another ring.
+    /// [resized](SharedConsumer::resize) to. It is freed when the last side that uses it is dropped or moves to another ring.
     /// Feature `alloc`.
     ///
     /// # Errors
@@ -107,18 +107,19 @@ impl HeapCq {
 
     /// Returns the two sides of a queue without a channel; clone the producer for more.
     #[must_use]
-    pub fn split(self) -> (Producer<'static>, Consumer<'static>) {
+    pub fn split(self) -> (SharedProducer<'static>, SharedConsumer<'static>) {
         self.sides(NoChannel, NoChannel)
     }
 
     /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
-    /// The consumer has a clone of `signal`, to [fail](Consumer::fail) the queue.
+    /// The consumer has a clone of `signal`, to [fail](SharedConsumer::fail) the queue.
     #[must_use]
     pub fn split_with<S: SplitSignal>(
         self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel<Option<S>>>) {
+    ) -> (SharedProducer<'static, OnChannel<S>>, SharedConsumer<'static, OnChannel<Option<S>>>)
+    {
         let (raises, armed) = OnChannel::of_both(key, signal);
         self.sides(raises, armed)
     }
@@ -127,7 +128,7 @@ impl HeapCq {
         self,
         raises: P,
         armed: C,
-    ) -> (Producer<'static, P>, Consumer<'static, C>) {
+    ) -> (SharedProducer<'static, P>, SharedConsumer<'static, C>) {
         let Self { storage, promised } = self;
         // SAFETY: each side keeps the storage alive (`Owner::of`) for as long as it dereferences its `Ref`s; the copy
         // in a `NewRing` is only compared. This takes the queue by value, so the consumer is the only one, and the ring
@@ -136,8 +137,8 @@ impl HeapCq {
             let ring = storage.ring.shared(promised, Owner::borrowed());
             let shared = Ref::kept(NonNull::from(&storage.shared));
             let owner = Owner::of(storage);
-            let consumer = Consumer::new(ring.clone(), shared, armed, owner.clone());
-            (Producer::new(ring, shared, raises, owner), consumer)
+            let consumer = SharedConsumer::new(ring.clone(), shared, armed, owner.clone());
+            (SharedProducer::new(ring, shared, raises, owner), consumer)
         }
     }
 }

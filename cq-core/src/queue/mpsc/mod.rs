@@ -76,8 +76,8 @@
 //!
 //! # Resizing
 //! The arm word and the health belong to the queue; the head, the reservation word and the slots belong to one of its
-//! [rings](Ring). [`Consumer::resize`] marks the ring RESIZED, which makes its last position final. Producers then get
-//! [`PushError::Resized`] and have to [`follow`](Producer::follow). The consumer takes the old ring's last entry before
+//! [rings](Ring). [`SharedConsumer::resize`] marks the ring RESIZED, which makes its last position final. Producers then get
+//! [`PushError::Resized`] and have to [`follow`](SharedProducer::follow). The consumer takes the old ring's last entry before
 //! the new ring's first, so each producer's order is kept. An arm stays in force, because the arm word is the same.
 //!
 //! # Targets
@@ -94,12 +94,11 @@ mod reservation;
 
 use core::fmt;
 
-pub use self::consumer::{Consumer, ResizeError};
+pub use self::consumer::{ResizeError, SharedConsumer};
 #[cfg(feature = "alloc")]
 pub use self::heap::HeapCq;
-pub use self::producer::{Producer, PushError};
+pub use self::producer::{PushError, SharedProducer};
 pub use self::reservation::WhyNot;
-
 use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
 use super::ring::{Ref, Ring as Slots};
@@ -141,13 +140,15 @@ impl<const N: usize> Ring<N> {
             Self::at(0)
         }
 
-        pub(crate) const fn at(position: Position) -> Self {
+        /// An empty ring whose positions begin at `position`, modulo 2⁶²: for tests of what wraps.
+        #[must_use]
+        pub const fn at(position: Position) -> Self {
             assert!(Self::CAPACITY as usize == N);
             Self { gate: Gate::at(position), slots: array_of![Slot::new(); N] }
         }
     }
 
-    /// Returns the ring, for a queue to be [resized](Consumer::resize) to. Discards what an earlier queue left in it.
+    /// Returns the ring, for a queue to be [resized](SharedConsumer::resize) to. Discards what an earlier queue left in it.
     pub fn spare(&mut self) -> Spare<'_> {
         // Its positions continue, so the entries in its slots are of earlier rounds.
         self.gate.reset();
@@ -210,38 +211,45 @@ impl<const N: usize> SoftCq<N> {
             Self::at(0)
         }
 
-        pub(crate) const fn at(position: Position) -> Self {
+        /// An empty queue whose positions begin at `position`, modulo 2⁶²: for tests of what wraps.
+        #[must_use]
+        pub const fn at(position: Position) -> Self {
             Self { shared: Shared::new(), ring: Ring::at(position) }
         }
     }
 
     /// Returns the two sides of a queue without a channel; clone the producer for more. Resets the queue: completions
     /// and state left by earlier sides are discarded.
-    pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
+    pub fn split(&mut self) -> (SharedProducer<'_>, SharedConsumer<'_>) {
         self.sides(NoChannel, NoChannel)
     }
 
     /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
-    /// The consumer has a clone of `signal`, to [fail](Consumer::fail) the queue. Resets the queue, as
+    /// The consumer has a clone of `signal`, to [fail](SharedConsumer::fail) the queue. Resets the queue, as
     /// [`split`](Self::split) does.
     pub fn split_with<S: SplitSignal>(
         &mut self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'_, OnChannel<S>>, Consumer<'_, OnChannel<Option<S>>>) {
+    ) -> (SharedProducer<'_, OnChannel<S>>, SharedConsumer<'_, OnChannel<Option<S>>>) {
         let (raises, armed) = OnChannel::of_both(key, signal);
         self.sides(raises, armed)
     }
 
     #[allow(unsafe_code)]
-    fn sides<P: Channel, C>(&mut self, raises: P, armed: C) -> (Producer<'_, P>, Consumer<'_, C>) {
+    fn sides<P: Channel, C>(
+        &mut self,
+        raises: P,
+        armed: C,
+    ) -> (SharedProducer<'_, P>, SharedConsumer<'_, C>) {
         self.shared.alerts.reset();
         crate::sync::store_u32(&self.shared.producers, 0);
         let Spare { ring } = self.ring.spare();
         let shared = Ref::from(&self.shared);
         // SAFETY: the sides borrow the queue mutably, so no others exist. The ring was reset.
-        let consumer = unsafe { Consumer::new(ring.clone(), shared, armed, Owner::borrowed()) };
-        (Producer::new(ring, shared, raises, Owner::borrowed()), consumer)
+        let consumer =
+            unsafe { SharedConsumer::new(ring.clone(), shared, armed, Owner::borrowed()) };
+        (SharedProducer::new(ring, shared, raises, Owner::borrowed()), consumer)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sync;
 /// [`PollError::Closed`](crate::transport::PollError::Closed). A queue that has had 2³² − 1 producers at once, leaked ones
 /// among them, is never closed.
 #[derive(Debug)]
-pub struct Producer<'a, C: Channel = NoChannel> {
+pub struct SharedProducer<'a, C: Channel = NoChannel> {
     ring: SharedRing<'a>,
     cached_head: CachedHead,
     shared: Ref<'a, Shared>,
@@ -26,7 +26,7 @@ pub struct Producer<'a, C: Channel = NoChannel> {
     owner: Owner,
 }
 
-impl<'a, C: Channel> Producer<'a, C> {
+impl<'a, C: Channel> SharedProducer<'a, C> {
     /// The first producer.
     pub(super) fn new(
         ring: SharedRing<'a>,
@@ -221,7 +221,7 @@ impl<'a, C: Channel> Producer<'a, C> {
     }
 }
 
-impl<C: Channel + Clone> Clone for Producer<'_, C> {
+impl<C: Channel + Clone> Clone for SharedProducer<'_, C> {
     fn clone(&self) -> Self {
         // Counted last: if the clone of the channel panics, there is no new producer.
         let (channel, owner) = (self.channel.clone(), self.owner.clone());
@@ -230,7 +230,7 @@ impl<C: Channel + Clone> Clone for Producer<'_, C> {
     }
 }
 
-impl<C: Channel> Drop for Producer<'_, C> {
+impl<C: Channel> Drop for SharedProducer<'_, C> {
     fn drop(&mut self) {
         if sync::leave(&self.shared.producers) && self.shared.alerts.health.close() {
             self.notify(|| true);
@@ -245,7 +245,7 @@ impl<C: Channel> Drop for Producer<'_, C> {
 pub enum PushError {
     /// It was dropped because the queue is full or has ended.
     Dropped(Dropped),
-    /// The queue was resized: [`follow`](Producer::follow), then push again.
+    /// The queue was resized: [`follow`](SharedProducer::follow), then push again.
     Resized,
 }
 

@@ -4,13 +4,13 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use super::Consumer;
+use super::RawConsumer;
 use crate::queue::ring::{Position, Ref};
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 use crate::wc::Wc;
 
-/// A word beside a slot for the device's own use, returned by [`poll_with`](Consumer::poll_with).
+/// A word beside a slot for the device's own use, returned by [`poll_with`](RawConsumer::poll_with).
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Tag(AtomicU32);
@@ -62,7 +62,7 @@ impl fmt::Debug for Tags {
 /// How many tags are held between the copy and the calls of `each`.
 const CHUNK: usize = 32;
 
-impl<C> Consumer<'_, C> {
+impl<C> RawConsumer<'_, C> {
     /// [`poll`](crate::transport::PollCq::poll) that calls `each` with every completion and its tag (0 in a queue
     /// without tags). The slots are released before, so `each` may let the device push as many more
     /// ([O7](crate::contract#o7)).

@@ -72,31 +72,30 @@ macro_rules! app {
 }
 
 app!(Consumer);
-app!(raw::Consumer);
+app!(raw::RawConsumer);
 
 device! {
     Producer, |dropped| dropped;
-    raw::Producer, |dropped| dropped;
+    raw::RawProducer, |dropped| dropped;
 }
 
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod shared {
     use cq_core::queue::mpsc::{self, PushError};
-    use cq_core::testing::shared_queue_at;
 
     use super::*;
 
-    app!(mpsc::Consumer);
+    app!(mpsc::SharedConsumer);
 
     device! {
-        mpsc::Producer, |error| match error {
+        mpsc::SharedProducer, |error| match error {
             PushError::Dropped(dropped) => dropped,
             error => panic!("{error}"),
         };
     }
 
     pub fn with_each(bell: &Bell, test: impl Fn(Sides<'_>)) {
-        let (mut soft, mut late) = (mpsc::SoftCq::<4>::new(), shared_queue_at::<4>((1 << 62) - 5));
+        let (mut soft, mut late) = (mpsc::SoftCq::<4>::new(), mpsc::SoftCq::<4>::at((1 << 62) - 5));
         test(Sides::new("shared, in the value", soft.split_with(KEY, bell), bell));
         let heap = mpsc::HeapCq::new(4).unwrap();
         test(Sides::new("shared, on the heap", heap.split_with(KEY, bell), bell));

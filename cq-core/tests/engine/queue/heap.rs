@@ -100,7 +100,10 @@ fn sides_that_last_do_where_shorter_ones_are_asked_for() {
     waiter.0.push(&send(0)).unwrap();
     assert_eq!(waiter.2.take(), 1);
 
-    fn shorter<'a>(sides: [raw::Consumer<'static>; 1], _: &'a Bell) -> [raw::Consumer<'a>; 1] {
+    fn shorter<'a>(
+        sides: [raw::RawConsumer<'static>; 1],
+        _: &'a Bell,
+    ) -> [raw::RawConsumer<'a>; 1] {
         sides
     }
     let _ = shorter;

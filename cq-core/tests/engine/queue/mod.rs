@@ -87,15 +87,15 @@ impl Parts {
         if self.is_exact { queue.exact() } else { queue }
     }
 
-    fn producer(&self, tail: Tail) -> raw::Producer<'_> {
+    fn producer(&self, tail: Tail) -> raw::RawProducer<'_> {
         self.queue().into_producer(tail, NoChannel)
     }
 
-    fn consumer(&self, position: Position) -> raw::Consumer<'_> {
+    fn consumer(&self, position: Position) -> raw::RawConsumer<'_> {
         self.queue().into_consumer(position, NoChannel)
     }
 
-    fn sides(&self, position: Position) -> (raw::Producer<'_>, raw::Consumer<'_>) {
+    fn sides(&self, position: Position) -> (raw::RawProducer<'_>, raw::RawConsumer<'_>) {
         self.queue().into_sides(position, NoChannel, NoChannel)
     }
 
@@ -114,7 +114,7 @@ impl Parts {
 
 /// The sides of a raw queue with events.
 type Armable<'a> =
-    (raw::Producer<'a, OnChannel<&'a Bell>>, raw::Consumer<'a, OnChannel<Option<&'a Bell>>>);
+    (raw::RawProducer<'a, OnChannel<&'a Bell>>, raw::RawConsumer<'a, OnChannel<Option<&'a Bell>>>);
 
 /// Runs a test with the sides of a queue of four with events, once for each kind that has one producer: the types
 /// differ.

@@ -110,7 +110,7 @@ fn o01_an_exact_queue_overruns_with_one_more_than_it_promises() {
         let (mut producer, mut consumer) = parts.sides(0);
         assert_eq!((producer.storage(), consumer.capacity()), (storage, promised));
         let mut number = 0;
-        let mut push = |producer: &mut raw::Producer<'_>| {
+        let mut push = |producer: &mut raw::RawProducer<'_>| {
             number += 1;
             producer.push(&send(number))
         };

@@ -42,7 +42,7 @@ impl Shape {
 struct Both<'a> {
     shape: &'a Shape,
     parts: &'a Parts,
-    consumer: raw::Consumer<'a>,
+    consumer: raw::RawConsumer<'a>,
     tail: Tail,
     kept: Tail,
     /// What was stored since that tail was kept.

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64 as AtomicWord;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 
-use cq_core::queue::raw::{Consumer, Layout, Producer, RawQueue};
-use cq_core::testing::fault::Dice;
+use cq_core::queue::raw::{Layout, RawConsumer, RawProducer, RawQueue};
+use cq_testing::fault::Dice;
 
 use super::*;
 
@@ -78,11 +78,11 @@ impl Memory {
         unsafe { RawQueue::new(NonNull::from(&self.words).cast(), 4 * WORDS, self.layout) }.unwrap()
     }
 
-    fn producer(&self, tail: Tail) -> Producer<'_, OnChannel<Mute>> {
+    fn producer(&self, tail: Tail) -> RawProducer<'_, OnChannel<Mute>> {
         self.queue().into_producer(tail, OnChannel { key: KEY, signal: Mute })
     }
 
-    fn consumer(&self, position: Position) -> Consumer<'_, OnChannel> {
+    fn consumer(&self, position: Position) -> RawConsumer<'_, OnChannel> {
         self.queue().into_consumer(position, OnChannel::named(KEY))
     }
 
@@ -121,7 +121,7 @@ impl Memory {
 }
 
 /// One step of a consumer. What it says must be possible.
-fn consume(consumer: &mut Consumer<'_, OnChannel>, random: &mut Random) {
+fn consume(consumer: &mut RawConsumer<'_, OnChannel>, random: &mut Random) {
     let untouched = Wc::new(u64::MAX, WcStatus::SUCCESS, 77);
     let (mut out, asked) = ([untouched; 12], random.below(12));
     let polled = match random.below(10) {
@@ -156,7 +156,7 @@ fn possible(pushed: Result<(), Dropped>, of: u32) {
 }
 
 /// One step of a producer.
-fn produce(producer: &mut Producer<'_, OnChannel<Mute>>, random: &mut Random) {
+fn produce(producer: &mut RawProducer<'_, OnChannel<Mute>>, random: &mut Random) {
     let entries: [Entry; 10] = array::from_fn(|nth| Entry {
         wc: Wc::new(nth as u64, WcStatus(nth as u32 % 2), 1),
         tag: nth as u32,

@@ -1,8 +1,9 @@
 //! Processes that the tests start, each with something to be seen in its fabric.
 
-use cq_core::transport::{Arm, Notify, PollCq, Post};
+use cq_core::transport::{Arm, Notify, PollCq};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::Post;
+use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
     Access, Context, Endpoint, OpenOptions, Port, QpAttr, QpCaps, QpInit, QpState,
 };

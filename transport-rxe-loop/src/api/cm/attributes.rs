@@ -2,8 +2,8 @@
 
 use std::mem::swap;
 
-use cq_core::cm::ConnParam;
-use cq_core::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType};
+use cq_verbs::cm::ConnParam;
+use cq_verbs::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::connections::id::Id;

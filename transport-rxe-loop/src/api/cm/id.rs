@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cq_core::channel::descriptor;
-use cq_core::cm::{CmEvent, ConnParam, EventKind, Status};
-use cq_core::setup::{Errno, QpAttr, QpState, QpType};
 use cq_core::transport::{EventError, Woken};
+use cq_verbs::cm::{CmEvent, ConnParam, EventKind, Status};
+use cq_verbs::descriptor;
+use cq_verbs::setup::{Errno, QpAttr, QpState, QpType};
 
 use super::attributes;
 use crate::addresses::{check, source_to};

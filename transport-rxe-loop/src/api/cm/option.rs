@@ -1,6 +1,6 @@
 //! Options of identifiers.
 
-use cq_core::setup::{Errno, QpType};
+use cq_verbs::setup::{Errno, QpType};
 
 use super::id::CmId;
 use crate::protocol::cm::Call;

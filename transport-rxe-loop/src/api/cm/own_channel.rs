@@ -1,11 +1,11 @@
-//! Identifiers with an event channel of their own, for [`cq_core::cm`].
+//! Identifiers with an event channel of their own, for [`cq_verbs::cm`].
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use cq_core::cm::{Advice, CmEvent, ConnParam, Identifier, ModifyQpError, QpInfo};
-use cq_core::setup::{Errno, QpState, QpType};
+use cq_verbs::cm::{Advice, CmEvent, ConnParam, Identifier, ModifyQpError, QpInfo};
+use cq_verbs::setup::{Errno, QpState, QpType};
 
 use super::id::{CmId, EventChannel};
 use crate::api::attr::MAX_RD_ATOMIC;

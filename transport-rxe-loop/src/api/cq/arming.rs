@@ -50,9 +50,10 @@ impl Cq {
     ///   it resumes.
     ///
     /// ```
-    /// use cq_core::transport::{Events, Notify, PollCq, Post};
+    /// use cq_core::transport::{Events, Notify, PollCq};
     /// use cq_core::wc::Wc;
-    /// use cq_core::wr::{RemoteAddr, SendWr};
+    /// use transport_rxe_loop::verbs::post::Post;
+    /// use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr};
     /// use transport_rxe_loop::{Context, QpInit};
     ///
     /// let context = Context::open("loop0")?;

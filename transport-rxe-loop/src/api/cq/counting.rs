@@ -5,7 +5,7 @@
 //! there is more to it, and polls the queue itself, counting.
 
 use cq_core::queue::OnChannel;
-use cq_core::queue::raw::{Consumer, Layout};
+use cq_core::queue::raw::{Layout, RawConsumer};
 use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
 
@@ -20,7 +20,7 @@ use crate::shm::arena::Extent;
 /// The consumer of a queue whose polls are counted.
 #[derive(Debug)]
 pub struct Counted {
-    pub consumer: Consumer<'static, OnChannel>,
+    pub consumer: RawConsumer<'static, OnChannel>,
     pub counters: &'static PollCounters,
     /// The ring that stays empty.
     _empty: Extent,
@@ -30,7 +30,7 @@ pub struct Counted {
 fn nothing(
     completions: &'static Completions,
     key: CqKey,
-) -> Result<(Consumer<'static, OnChannel>, Extent), CreateError> {
+) -> Result<(RawConsumer<'static, OnChannel>, Extent), CreateError> {
     let (location, extent) = queue::allocate(completions, 1, false)?;
     let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
     let empty = ring(completions, location).ok_or(none)?;
@@ -43,10 +43,10 @@ impl Counted {
     /// # Errors
     /// There is no memory.
     pub fn begin(
-        consumer: Consumer<'static, OnChannel>,
+        consumer: RawConsumer<'static, OnChannel>,
         queue: &Queue,
         key: CqKey,
-    ) -> Result<(Consumer<'static, OnChannel>, Box<Self>), CreateError> {
+    ) -> Result<(RawConsumer<'static, OnChannel>, Box<Self>), CreateError> {
         let completions = queue.engine.completions;
         let (front, empty) = nothing(completions, key)?;
         let counters = completions.counters(queue.index);

@@ -1,6 +1,6 @@
 //! Completion queue moderation: [`Cq::moderate`].
 
-use cq_core::setup::ModerateError;
+use cq_verbs::setup::ModerateError;
 
 use super::Cq;
 use crate::completion::queue::{key, ring};

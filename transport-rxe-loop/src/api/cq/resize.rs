@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use cq_core::queue::raw::Layout;
 use cq_core::queue::{OnChannel, State};
-use cq_core::setup::ResizeError;
 use cq_core::transport::Arm;
+use cq_verbs::setup::ResizeError;
 
 use super::Cq;
 use crate::completion::queue::ring;

@@ -1,5 +1,5 @@
-use cq_core::async_event::{AsyncEvent, Element};
 use cq_core::queue::{Entry, NoChannel};
+use cq_verbs::async_event::{AsyncEvent, Element};
 
 use super::*;
 use crate::completion::queue::CqRing;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use cq_core::setup::Errno;
+use cq_verbs::setup::Errno;
 use thiserror::Error;
 
 use crate::api::limits::LimitsTextError;

@@ -1,8 +1,8 @@
 //! Batches: sends that are posted together, or not at all.
 
-use cq_core::setup::QpType;
-use cq_core::transport::Refused;
-use cq_core::wr::SendWr;
+use cq_verbs::post::Refused;
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::SendWr;
 
 use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
@@ -14,9 +14,10 @@ use crate::sync;
 /// [`QueuePair::batch`]. None is carried out before [`post`](Self::post); dropping the batch discards those not posted.
 ///
 /// ```
-/// use cq_core::transport::{PollCq, Refused};
+/// use cq_core::transport::PollCq;
 /// use cq_core::wc::Wc;
-/// use cq_core::wr::SendWr;
+/// use transport_rxe_loop::verbs::post::Refused;
+/// use transport_rxe_loop::verbs::wr::SendWr;
 /// use transport_rxe_loop::{Access, Context, QpInit};
 ///
 /// let context = Context::open("loop0")?;

@@ -1,6 +1,6 @@
 //! Modifying a queue pair: its state and attributes (Q1), and the consequences of a new state.
 
-use cq_core::setup::{ModifyError, QpAttr, QpAttrMask, QpState, QpType};
+use cq_verbs::setup::{ModifyError, QpAttr, QpAttrMask, QpState, QpType};
 
 use crate::api::qp::QueuePair;
 use crate::engine::identity::{self, Identity};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::QpCaps;
+use cq_verbs::setup::QpCaps;
 
 use crate::api::cq::Queue;
 use crate::api::srq::Shared;

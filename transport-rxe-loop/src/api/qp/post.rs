@@ -1,8 +1,8 @@
 //! Posting: requests are validated, written to their queue, and published.
 
-use cq_core::setup::QpState;
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr};
+use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::setup::QpState;
+use cq_verbs::wr::{RecvWr, SendWr};
 
 use crate::api::qp::QueuePair;
 use crate::engine::entry::SendQueue;

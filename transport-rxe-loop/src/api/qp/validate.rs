@@ -1,11 +1,11 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
-use cq_core::setup::{
+use cq_verbs::post::Refused;
+use cq_verbs::setup::{
     AddressError, AddressVector, DeviceError, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
     QpType,
 };
-use cq_core::transport::Refused;
-use cq_core::wr::{Data, Placement, RecvWr, SendOp, SendWr};
+use cq_verbs::wr::{Data, Placement, RecvWr, SendOp, SendWr};
 use rustix::io::Errno;
 
 use crate::api::ah;

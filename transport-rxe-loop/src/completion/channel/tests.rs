@@ -359,7 +359,7 @@ fn a_channel_without_a_descriptor_takes_no_entry() {
     std::fs::create_dir(&path).unwrap();
     for _ in 0..2 {
         let refused = EventChannel::new(completions).map(|_| ());
-        let exists = |error: &SystemError| error.errno == cq_core::setup::Errno::EEXIST;
+        let exists = |error: &SystemError| error.errno == cq_verbs::setup::Errno::EEXIST;
         assert!(
             matches!(&refused, Err(ChannelError::System(error)) if exists(error)),
             "{refused:?}"

@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 
 use cq_core::queue::State;
-use cq_core::setup::ResizeError;
+use cq_verbs::setup::ResizeError;
 
 use super::*;
 use crate::engine::complete::{lock, push_received, tell, wait_for_push};

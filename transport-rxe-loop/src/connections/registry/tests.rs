@@ -101,7 +101,7 @@ fn who_listens_for_both_families_after_all_is_alone_at_its_port() {
     let of_four = bound("0.0.0.0:4000", true);
     of_four.listen(1).unwrap();
     of_six.set_option(IdOption::AfOnly(false)).unwrap();
-    assert_eq!(of_six.listen(1), Err(cq_core::setup::Errno::EADDRNOTAVAIL));
+    assert_eq!(of_six.listen(1), Err(cq_verbs::setup::Errno::EADDRNOTAVAIL));
 }
 
 /// A listener at which one request may wait, and its entry.

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cq_core::setup::Gid;
+use cq_verbs::setup::Gid;
 
 use crate::addresses::{Address, Watch, addresses};
 use crate::memory::private;

@@ -19,9 +19,9 @@
 //! [`QpSlot::receive_lock`]: crate::engine::entry::QpSlot::receive_lock
 
 use cq_core::queue::Entry;
-use cq_core::setup::{Access, QpType};
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
-use cq_core::wr::{SendFlags, SendOp, Sge};
+use cq_verbs::setup::{Access, QpType};
+use cq_verbs::wr::{SendFlags, SendOp, Sge};
 
 use super::grh::{self, Grh};
 use super::{Halt, Requester};

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use cq_core::setup::QpType;
 use cq_core::wc::WcStatus;
-use cq_core::wr::SendOp;
+use cq_verbs::setup::QpType;
+use cq_verbs::wr::SendOp;
 
 use super::{Halt, Halted, Requester};
 use crate::completion::channel::{self, Source};

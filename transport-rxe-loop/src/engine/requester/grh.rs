@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use cq_core::setup::Gid;
+use cq_verbs::setup::Gid;
 
 use crate::engine::ud_address::Route;
 use crate::sync::AtomicU64;

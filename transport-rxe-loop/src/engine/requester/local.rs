@@ -4,7 +4,7 @@
 //! between two runs, when this queue pair's copy guard is closed.
 
 use cq_core::wc::WcStatus;
-use cq_core::wr::SendOp;
+use cq_verbs::wr::SendOp;
 
 use super::{Halt, Halted, Requester};
 use crate::engine::{Engine, identity, in_flight};

@@ -28,8 +28,8 @@
 //! | location, mode, channel and space of both completion queues | a queue that was resized, moderated or failed, or is full | `push.rs` (`push_one`) |
 
 use cq_core::queue::Entry;
-use cq_core::setup::Access;
-use cq_core::wr::{RemoteAddr, SendFlags, SendOp};
+use cq_verbs::setup::Access;
+use cq_verbs::wr::{RemoteAddr, SendFlags, SendOp};
 
 use super::onesided::remote_sge;
 use super::{Requester, Sent};

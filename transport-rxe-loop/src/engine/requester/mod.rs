@@ -15,9 +15,9 @@ mod unreliable;
 pub use self::datagram::MTU;
 
 use cq_core::queue::Entry;
-use cq_core::setup::{Access, QpState, QpType};
 use cq_core::wc::WcStatus;
-use cq_core::wr::{SendFlags, SendOp};
+use cq_verbs::setup::{Access, QpState, QpType};
+use cq_verbs::wr::{SendFlags, SendOp};
 use heapless::Vec;
 
 use super::connection::Connection;

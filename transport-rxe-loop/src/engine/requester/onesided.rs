@@ -28,9 +28,9 @@
 //! FLUSH asks for is already done. It checks its rights and fences. Memory is as persistent as what it lies in: nothing
 //! is written back.
 
-use cq_core::setup::Access;
 use cq_core::wc::WcStatus;
-use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
+use cq_verbs::setup::Access;
+use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, Sge};
 
 use super::{Halt, Requester};
 use crate::engine::pending_atomic;

@@ -13,9 +13,9 @@
 
 use std::iter;
 
-use cq_core::setup::{QpState, QpType};
 use cq_core::wc::WcStatus;
-use cq_core::wr::{SendFlags, SendOp};
+use cq_verbs::setup::{QpState, QpType};
+use cq_verbs::wr::{SendFlags, SendOp};
 
 use super::{Halt, Halted, Requester, Sent};
 use crate::engine::complete;

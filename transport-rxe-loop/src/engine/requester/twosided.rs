@@ -16,9 +16,9 @@
 //!
 //! A WRITE with immediate does not use the buffers of the receive that it takes, so their SGEs are not checked.
 
-use cq_core::setup::{Access, QpType};
 use cq_core::wc::WcStatus;
-use cq_core::wr::{RemoteAddr, SendFlags};
+use cq_verbs::setup::{Access, QpType};
+use cq_verbs::wr::{RemoteAddr, SendFlags};
 
 use super::onesided::remote_sge;
 use super::{Halt, Requester, local};

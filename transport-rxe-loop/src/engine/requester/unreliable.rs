@@ -1,8 +1,8 @@
 //! Errors of the responder on an unreliable connection: they are ignored. Nothing is answered there, so a request has
 //! completed once it is sent, whatever becomes of it.
 
-use cq_core::setup::QpType;
 use cq_core::wc::WcStatus;
+use cq_verbs::setup::QpType;
 
 use super::Halt;
 

@@ -1,6 +1,6 @@
 //! Requests, as they are read from a ring.
 
-use cq_core::wr::{SendFlags, SendOp, Sge};
+use cq_verbs::wr::{SendFlags, SendOp, Sge};
 
 use super::SGE_WORDS;
 use crate::memory::sge::MAX_SGE;

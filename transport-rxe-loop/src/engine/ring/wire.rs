@@ -14,8 +14,8 @@
 //!
 //! Another process may have corrupted the words: any words decode to an operation.
 
-use cq_core::setup::Access;
-use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
+use cq_verbs::setup::Access;
+use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 
 use crate::engine::ud_address::UdAddress;
 

@@ -1,4 +1,4 @@
-use cq_core::testing::fault::When;
+use cq_testing::fault::When;
 
 use super::*;
 use crate::inside::prelude::*;

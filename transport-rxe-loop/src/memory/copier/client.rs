@@ -5,7 +5,7 @@ use std::mem::{self, ManuallyDrop};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cq_core::wr::Sge;
+use cq_verbs::wr::Sge;
 use rustix::thread::{futex, sched_yield};
 use rustix::time::Timespec;
 

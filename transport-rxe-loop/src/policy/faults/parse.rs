@@ -4,8 +4,8 @@ use std::env;
 use std::str::FromStr;
 use std::time::Duration;
 
-use cq_core::testing::fault::When;
 use cq_core::wc::WcStatus;
+use cq_testing::fault::When;
 use thiserror::Error;
 
 use super::{Fault, Faults};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cq_core::testing::fault::{Dice, Occasion};
 use cq_core::wc::WcStatus;
+use cq_testing::fault::{Dice, Occasion};
 
 use super::{Fault, Faults, Injected};
 use crate::protocol::number::{Position, QpIndex, QpNumber};

@@ -2,7 +2,7 @@
 //! refused.
 //!
 //! ```
-//! use cq_core::cm::ConnParam;
+//! use transport_rxe_loop::verbs::cm::ConnParam;
 //! use transport_rxe_loop::protocol::cm::message::{Kind, Message};
 //!
 //! let param = ConnParam::new(17, b"hello".to_vec());
@@ -13,7 +13,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use cq_core::cm::ConnParam;
+use cq_verbs::cm::ConnParam;
 
 use super::{Received, Service};
 

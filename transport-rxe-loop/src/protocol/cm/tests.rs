@@ -4,7 +4,7 @@ mod table;
 
 use std::collections::{HashSet, VecDeque};
 
-use cq_core::cm::ConnParam;
+use cq_verbs::cm::ConnParam;
 
 use super::message::Message;
 use super::*;

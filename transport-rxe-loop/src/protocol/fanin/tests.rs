@@ -2,9 +2,9 @@
 
 use cq_core::queue::Control;
 use cq_core::queue::raw::{Slot, Tag};
-use cq_core::testing::raw_queue;
 use cq_core::transport::PollCq;
 use cq_core::wc::WcStatus;
+use cq_testing::raw_queue;
 
 use super::*;
 use crate::protocol::number::Position;
@@ -50,7 +50,7 @@ fn push(fanin: &Fanin, memory: &Memory, entries: &[Entry]) {
     fanin.push_all(&mut producer, entries, |_| ()).unwrap();
 }
 
-fn tags(consumer: &mut Consumer<'_>) -> Vec<u32> {
+fn tags(consumer: &mut RawConsumer<'_>) -> Vec<u32> {
     let mut tags = Vec::new();
     consumer.poll_with(&mut [Wc::default(); 64], |_, tag| tags.push(tag)).unwrap();
     tags

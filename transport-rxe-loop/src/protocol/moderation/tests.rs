@@ -2,8 +2,8 @@
 
 use cq_core::queue::OnChannel;
 use cq_core::queue::raw::Slot;
-use cq_core::testing::raw_queue;
 use cq_core::transport::{Arm, CqKey};
+use cq_testing::raw_queue;
 
 use super::*;
 

@@ -14,7 +14,7 @@ fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generatio
     let pd = context.alloc_pd().unwrap();
     let key = || {
         device.memory.mrs().go_on_at(RegionIndex::new(5));
-        pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
+        pd.allocate(8, cq_verbs::setup::Access::empty()).unwrap().lkey()
     };
     let keys = [(); 3].map(|()| key());
     assert_eq!(keys.map(|key| key >> 8), [5; 3]);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_verbs::wr::{RemoteAddr, Sge};
 use transport_rxe_loop::{Access, MemoryRegion, OwnedRegion, ProtectionDomain, RangeError};
 
 use super::LEN;

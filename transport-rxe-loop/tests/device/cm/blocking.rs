@@ -1,6 +1,6 @@
-//! The interface that waits: [`cq_core::cm`] on this device.
+//! The interface that waits: [`cq_verbs::cm`] on this device.
 
-use cq_core::cm::{CmError, RejectReason};
+use cq_verbs::cm::{CmError, RejectReason};
 use transport_rxe_loop::cm;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Two processes in PID namespaces of their own, and one network namespace, as the containers of a pod: to each other they
 //! have no pid, or another one.
 
-use cq_core::cm::CmError;
+use cq_verbs::cm::CmError;
 use rustix::process::{Signal, getpid, kill_process};
 use transport_rxe_loop::cm::{self, Connection};
 

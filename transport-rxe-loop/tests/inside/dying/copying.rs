@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cq_core::tracked::TrackedQp;
+use cq_verbs::tracked::TrackedQp;
 
 use super::*;
 use crate::engine::srq::queue as pool_of;

@@ -8,8 +8,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use cq_core::setup::{ArmLimitError, Errno, ModerateError, ResizeError};
 use cq_core::transport::EventError;
+use cq_verbs::setup::{ArmLimitError, Errno, ModerateError, ResizeError};
 
 use super::*;
 use crate::error::{CreateError, RegisterError};

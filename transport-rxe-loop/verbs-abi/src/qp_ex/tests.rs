@@ -2,7 +2,7 @@
 
 mod failures;
 
-use cq_core::wr::SendFlags;
+use cq_verbs::wr::SendFlags;
 
 use super::*;
 use crate::test::*;

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::slice;
 
-use cq_core::setup::{Access, RegisterError};
+use cq_verbs::setup::{Access, RegisterError};
 use transport_rxe_loop::{MemoryRegion, ProtectionDomain};
 
 pub use self::requests::{Gathered, Linked};

@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-use cq_core::async_event::Element;
+use cq_verbs::async_event::Element;
 use rustix_futex_sync::Mutex;
 
 use super::child::{self, Alone, Renewed};

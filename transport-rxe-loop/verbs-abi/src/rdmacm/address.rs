@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::net::SocketAddr;
 use std::ptr;
 
-use cq_core::setup::Port;
+use cq_verbs::setup::Port;
 
 use crate::errno::Errno;
 use crate::port::{self, PORT};

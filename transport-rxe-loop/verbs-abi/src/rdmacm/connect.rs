@@ -4,8 +4,8 @@
 use std::mem::offset_of;
 use std::net::SocketAddr;
 
-use cq_core::cm::{ConnParam, EventKind, Status};
-use cq_core::setup::QpState;
+use cq_verbs::cm::{ConnParam, EventKind, Status};
+use cq_verbs::setup::QpState;
 use transport_rxe_loop::cm::{CmId, IdOption};
 
 use crate::errno::Errno;
@@ -22,7 +22,7 @@ use crate::sys::*;
 /// A step of an identifier's connection.
 fn step(
     slot: &'static Slot<Id>,
-    step: impl FnOnce(&CmId) -> Result<(), cq_core::setup::Errno>,
+    step: impl FnOnce(&CmId) -> Result<(), cq_verbs::setup::Errno>,
 ) -> Result<(), Errno> {
     uncancelled(|| slot.with(|id| Ok(step(id.cm()?)?))?)
 }

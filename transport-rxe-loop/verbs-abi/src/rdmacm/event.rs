@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use std::os::fd::RawFd;
 use std::ptr;
 
-use cq_core::cm::{CmEvent, EventKind, Status};
-use cq_core::setup::{AddressVector, QpState};
+use cq_verbs::cm::{CmEvent, EventKind, Status};
+use cq_verbs::setup::{AddressVector, QpState};
 use transport_rxe_loop::cm::{EventChannel, IdEvent};
 
 use crate::ah;

@@ -4,8 +4,8 @@
 use std::mem::{self, offset_of};
 use std::ptr;
 
-use cq_core::cm::ConnParam;
-use cq_core::setup::{QpAttr, QpState};
+use cq_verbs::cm::ConnParam;
+use cq_verbs::setup::{QpAttr, QpState};
 use transport_rxe_loop::cm::CmId;
 
 use crate::errno::Errno;

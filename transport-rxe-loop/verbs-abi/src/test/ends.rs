@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use cq_core::setup::QpAttrMask;
+use cq_verbs::setup::QpAttrMask;
 
 use crate::port;
 use crate::test::*;
@@ -318,7 +318,7 @@ pub fn send(wr_id: u64, sges: &[ibv_sge]) -> ibv_send_wr {
         sg_list: sges.as_ptr().cast_mut(),
         num_sge: sges.len() as c_int,
         opcode: IBV_WR_SEND,
-        send_flags: cq_core::wr::SendFlags::SIGNALED.bits(),
+        send_flags: cq_verbs::wr::SendFlags::SIGNALED.bits(),
         ..ibv_send_wr::ZEROED
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
-use cq_core::cm::{CmEvent, ConnParam, EventKind, Status};
+use cq_verbs::cm::{CmEvent, ConnParam, EventKind, Status};
 use rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_CONNECT_REQUEST;
 use rdma_sys::{
     rdma_ack_cm_event, rdma_cm_event, rdma_cm_id, rdma_create_event_channel,

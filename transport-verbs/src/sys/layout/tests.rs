@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use bitflags::Flags;
-use cq_core::async_event::AsyncEventType;
 use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
-use cq_core::wr::SendFlags;
+use cq_verbs::async_event::AsyncEventType;
+use cq_verbs::wr::SendFlags;
 
 use super::LAYOUTS;
 use crate::cm::EventKind;

@@ -98,8 +98,8 @@ fn q06_only_flags_with_a_name_reach_the_device() {
 
 #[test]
 fn q04_operations_that_the_binding_does_not_have_are_not_made() {
-    use cq_core::setup::Access;
-    use cq_core::wr::{Placement, Selectivity, WindowBind};
+    use cq_verbs::setup::Access;
+    use cq_verbs::wr::{Placement, Selectivity, WindowBind};
 
     let at = RemoteAddr { addr: 8, rkey: 9 };
     let bind =

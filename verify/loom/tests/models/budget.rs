@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cq_core::budget::{Budget, Budgeted, Reservation};
 use cq_core::queue::Tail;
-use cq_core::sync::Site;
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
+use cq_verbs::budget::{Budget, Budgeted, Reservation};
+use cq_verbs::sync::Site;
 use verify_loom::harness::model;
 use verify_loom::queue::{Queue, expect, numbered};
 use verify_loom::threads::spawn;

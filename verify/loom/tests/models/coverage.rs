@@ -1,9 +1,10 @@
-//! Every site of the engine's protocols and of the device's has a control.
+//! Every site of the engine's protocols, of the accounting's and of the device's has a control.
 
 use std::fs;
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 const ENGINE: &str = include_str!("../../../../cq-core/src/sync/site.rs");
+const VERBS: &str = include_str!("../../../../cq-core/verbs/src/sync/credit.rs");
 const DEVICE: &str = include_str!("../../../../transport-rxe-loop/src/sync/site.rs");
 
 /// The texts of the models, of the engine's or of the device's.
@@ -17,7 +18,9 @@ fn models(of_device: bool) -> String {
 
 #[test]
 fn every_site_has_a_control() {
-    for (text, count, models) in [(ENGINE, 23, models(false)), (DEVICE, 28, models(true))] {
+    for (text, count, models) in
+        [(ENGINE, 17, models(false)), (VERBS, 6, models(false)), (DEVICE, 28, models(true))]
+    {
         let variant = |line: &'static str| line.trim_start().strip_suffix(',');
         let is_name = |name: &&str| name.chars().all(char::is_alphanumeric);
         let sites: Vec<_> = text.lines().filter_map(variant).filter(is_name).collect();

@@ -2,7 +2,7 @@
 //! completes once, in order, and none is left behind when the queue pair fails (Q2, C8, C10). When RESET is over,
 //! none completes any more.
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::raw::Consumer;
+use cq_core::queue::raw::RawConsumer;
 use cq_core::queue::{Entry, NoChannel};
-use cq_core::setup::QpState;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
+use cq_verbs::setup::QpState;
 use transport_rxe_loop::protocol::fanin::{Fanin, Location};
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
@@ -145,7 +145,7 @@ impl Pair {
     }
 }
 
-fn poll(consumer: &mut Consumer<'_>, came: &mut Vec<Wc>) {
+fn poll(consumer: &mut RawConsumer<'_>, came: &mut Vec<Wc>) {
     let mut buffer = [Wc::default(); 4];
     let count = consumer.poll(&mut buffer).unwrap();
     came.extend(&buffer[..count]);

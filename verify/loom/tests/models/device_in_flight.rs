@@ -2,7 +2,7 @@
 //! out: each receive completes once, in order, and none is left behind (Q2, C8). When RESET, destroying or
 //! deregistering is over, no byte moves any more; nor do two producers push to a completion queue that one had alone (C8).
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::QpState;
 use cq_core::transport::Signal;
+use cq_verbs::setup::QpState;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
 use transport_rxe_loop::protocol::lock::AttachmentKey;

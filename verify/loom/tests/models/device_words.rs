@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::QpState;
+use cq_verbs::setup::QpState;
 use transport_rxe_loop::protocol::identity::{self, Identity};
 use transport_rxe_loop::protocol::life::Life;
 use transport_rxe_loop::protocol::lock::AttachmentId;

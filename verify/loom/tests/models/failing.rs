@@ -56,7 +56,7 @@ fn n06_who_sleeps_is_woken_as_another_thread_fails_the_queue() {
     model("failed as several producers hang", || {
         let channel = Channel::new(1);
         let sides = mpsc::HeapCq::new(2).unwrap().split_with(KEY, Raiser(channel.clone()));
-        fail_asleep(sides, channel, mpsc::Consumer::<Waits>::fail);
+        fail_asleep(sides, channel, mpsc::SharedConsumer::<Waits>::fail);
     });
 }
 

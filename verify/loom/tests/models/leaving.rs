@@ -10,7 +10,7 @@ use verify_loom::queue::{Queue, numbered};
 use verify_loom::threads::{Watched, spawn};
 
 type Lone = queue::Producer<'static>;
-type Shared = mpsc::Producer<'static>;
+type Shared = mpsc::SharedProducer<'static>;
 
 /// A way in which a producer finds out, and its name.
 type Way<P> = (&'static str, fn(&mut P) -> bool);

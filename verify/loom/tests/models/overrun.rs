@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::queue::raw::Consumer;
+use cq_core::queue::raw::RawConsumer;
 use cq_core::queue::{Dropped, Entry, Tail};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
@@ -55,7 +55,7 @@ fn overrun(shape: Shape) {
 
 /// Polls once; completions and tags come numbered.
 fn take(
-    consumer: &mut Consumer<'_>,
+    consumer: &mut RawConsumer<'_>,
     buffer: &mut [Wc],
     taken: &mut u64,
 ) -> Result<usize, PollError> {

@@ -3,10 +3,10 @@
 
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::HeapCq;
-use cq_core::queue_set::{QueueId, QueueSet};
 use cq_core::sync::Site;
 use cq_core::transport::{Block, CqKey};
 use cq_core::wc::Wc;
+use cq_verbs::queue_set::{QueueId, QueueSet};
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::model;
 use verify_loom::shared::{Taken, of};

@@ -3,7 +3,7 @@
 //! erase a later arm.
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::queue::mpsc::{HeapCq, Producer, PushError};
+use cq_core::queue::mpsc::{HeapCq, PushError, SharedProducer};
 use cq_core::queue::{Entry, OnChannel};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
@@ -27,7 +27,7 @@ enum What {
 use What::{Overrun, Receive, SolicitedReceive};
 
 impl What {
-    fn push<S: Signal>(self, which: u64, producer: &mut Producer<'_, OnChannel<S>>) {
+    fn push<S: Signal>(self, which: u64, producer: &mut SharedProducer<'_, OnChannel<S>>) {
         let pushed = match self {
             Receive | SolicitedReceive => {
                 let solicited = matches!(self, SolicitedReceive);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::mpsc::{Consumer, HeapCq, NewRing, Producer, PushError, Ring};
+use cq_core::queue::mpsc::{HeapCq, NewRing, PushError, Ring, SharedConsumer, SharedProducer};
 use cq_core::queue::{Channel as MayRaise, Entry};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
@@ -23,7 +23,7 @@ type Resized = Arc<Mutex<Option<NewRing<'static>>>>;
 
 /// Pushes, and follows the queue where it has gone.
 fn push<C: MayRaise>(
-    producer: &mut Producer<'static, C>,
+    producer: &mut SharedProducer<'static, C>,
     resized: &Resized,
     wc: Wc,
     solicited: bool,
@@ -36,12 +36,12 @@ fn push<C: MayRaise>(
 }
 
 /// Resizes to a ring of four, which is never freed.
-fn resize_anew<C>(consumer: &mut Consumer<'static, C>, resized: &Resized) {
+fn resize_anew<C>(consumer: &mut SharedConsumer<'static, C>, resized: &Resized) {
     let mut to = resized.lock().unwrap();
     *to = Some(consumer.resize(Box::leak(Box::new(Ring::<4>::new())).spare()).unwrap());
 }
 
-fn take(consumer: &mut Consumer<'_>, taken: &mut Taken) {
+fn take(consumer: &mut SharedConsumer<'_>, taken: &mut Taken) {
     let mut buffer = [Wc::default(); 4];
     let count = consumer.poll(&mut buffer).unwrap();
     taken.add(&buffer[..count]);

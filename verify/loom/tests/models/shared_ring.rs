@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::mpsc::{Consumer, HeapCq, Producer, PushError};
+use cq_core::queue::mpsc::{HeapCq, PushError, SharedConsumer, SharedProducer};
 use cq_core::queue::{Dropped, Position};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
@@ -72,7 +72,11 @@ fn overrun(shape: Shape) {
 }
 
 /// Polls once. After an error there must be nothing more.
-fn take(consumer: &mut Consumer<'_>, taken: &mut Taken, failed: bool) -> Result<usize, PollError> {
+fn take(
+    consumer: &mut SharedConsumer<'_>,
+    taken: &mut Taken,
+    failed: bool,
+) -> Result<usize, PollError> {
     let mut buffer = [Wc::default(); 2];
     let count = consumer.poll(&mut buffer)?;
     assert!(!failed || count == 0, "{TOO_EARLY}");
@@ -81,7 +85,7 @@ fn take(consumer: &mut Consumer<'_>, taken: &mut Taken, failed: bool) -> Result<
 }
 
 /// Says how many the queue had dropped, as told for each completion that was refused.
-fn produce(which: u64, producer: &mut Producer<'_>, shape: Shape) -> Vec<u32> {
+fn produce(which: u64, producer: &mut SharedProducer<'_>, shape: Shape) -> Vec<u32> {
     let (mut refused, mut nth) = (Vec::new(), 0);
     for &batch in shape.batches[which as usize] {
         let wcs: Vec<_> = (1..=batch as u64).map(|more| of(which, nth + more)).collect();

@@ -9,8 +9,8 @@ const SUPPRESSIONS: &str = "verify/src/stages/sanitizers/races.txt";
 
 /// The programs of tests of the engine and of the device, in cargo's words. At once, so that what they are made of is built
 /// once.
-const PROGRAMS: [&str; 8] =
-    ["-p", "cq-core", "-p", "transport-rxe-loop", "--test", "engine", "--test", "device"];
+const PROGRAMS: &str =
+    "-p cq-core -p cq-verbs -p transport-rxe-loop --test engine --test verbs --test device";
 
 /// Which of these tests run: those with threads. Of the others, many of the device's have messages race for memory, as
 /// programs may and ThreadSanitizer accuses.
@@ -24,7 +24,7 @@ const CASES: &str = "16";
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let mut test = cargo("thread", "test");
     // The standard library, too: of one without, it would not see what its locks order.
-    test.arg("-Zbuild-std").args(PROGRAMS).arg("--").args(TESTS);
+    test.arg("-Zbuild-std").args(PROGRAMS.split_whitespace()).arg("--").args(TESTS);
     if !job.long {
         test.env("PROPTEST_CASES", CASES);
     }

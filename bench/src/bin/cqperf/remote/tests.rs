@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;
 use clap::ValueEnum;
-use cq_core::setup::Endpoint;
+use cq_verbs::setup::Endpoint;
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use cq_core::queue::mpsc::{Consumer, HeapCq, NewRing, Producer, PushError, Spare, WhyNot};
-use cq_core::testing::{ring_at, shared_queue_at};
+use cq_core::queue::mpsc::{
+    HeapCq, NewRing, PushError, SharedConsumer, SharedProducer, Spare, WhyNot,
+};
 
 use super::*;
 
@@ -50,11 +51,11 @@ impl Ring {
     }
 }
 
-type Waits<'a> = Consumer<'a, OnChannel<Option<&'a Bell>>>;
+type Waits<'a> = SharedConsumer<'a, OnChannel<Option<&'a Bell>>>;
 
 struct Both<'a> {
     /// Each with the ring that it pushes to.
-    producers: Vec<(Producer<'a, OnChannel<&'a Bell>>, usize)>,
+    producers: Vec<(SharedProducer<'a, OnChannel<&'a Bell>>, usize)>,
     consumer: Waits<'a>,
     bell: &'a Bell,
     /// Where to move to before storage on the heap.
@@ -77,7 +78,7 @@ struct Both<'a> {
 
 impl<'a> Both<'a> {
     fn new(
-        (producer, consumer): (Producer<'a, OnChannel<&'a Bell>>, Waits<'a>),
+        (producer, consumer): (SharedProducer<'a, OnChannel<&'a Bell>>, Waits<'a>),
         spare: Option<Spare<'a>>,
         bell: &'a Bell,
     ) -> Self {
@@ -273,8 +274,8 @@ fn run(mut both: Both<'_>, steps: &[Step]) {
 
 /// From a ring that soon wraps to another.
 fn wraps_at<const N: usize>(from: usize, to: usize, before: [Position; 2], steps: &[Step]) {
-    let (mut queue, bell) = (shared_queue_at::<N>(wraps(N)[from] - before[0]), Bell::default());
-    let mut ring = ring_at::<N>(wraps(N)[to] - before[1]);
+    let (mut queue, bell) = (mpsc::SoftCq::<N>::at(wraps(N)[from] - before[0]), Bell::default());
+    let mut ring = cq_core::queue::mpsc::Ring::<N>::at(wraps(N)[to] - before[1]);
     run(Both::new(queue.split_with(KEY, &bell), Some(ring.spare()), &bell), steps);
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::queue::mpsc::{Producer, SoftCq};
-use cq_core::testing::shared_queue_at;
+use cq_core::queue::mpsc::{SharedProducer, SoftCq};
 
 use super::*;
 
@@ -56,7 +55,7 @@ impl Polled {
     fn push<C: Channel>(
         &self,
         which: u64,
-        producer: &mut Producer<'_, C>,
+        producer: &mut SharedProducer<'_, C>,
         share: u64,
         pushes: u64,
     ) {
@@ -107,8 +106,8 @@ fn c10_p02_n06_many_threads_lose_nothing_across_every_wrap() {
     let pushes = many(500);
     for (small, large) in wraps(4).into_iter().zip(wraps(64)).take(if cfg!(miri) { 1 } else { 5 }) {
         for sleeps in [false, true] {
-            lose_nothing(shared_queue_at::<4>(small - pushes), pushes, sleeps);
-            lose_nothing(shared_queue_at::<64>(large - pushes), pushes, sleeps);
+            lose_nothing(mpsc::SoftCq::<4>::at(small - pushes), pushes, sleeps);
+            lose_nothing(mpsc::SoftCq::<64>::at(large - pushes), pushes, sleeps);
         }
     }
     lose_nothing(SoftCq::<32>::new(), many(2000), true);

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use cq_core::testing::fault::When;
+use cq_testing::fault::When;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use cq_core::setup::QpAttr;
+use cq_verbs::setup::QpAttr;
 
 use super::tests::*;
 use super::*;

@@ -1,0 +1,47 @@
+//! For tests over [`cq_core`]: [`fake`], a scripted transport, and [`fault`], fault injection for any transport, test a
+//! program; [`rules`] tests a transport.
+//!
+//! | guide | for a program that |
+//! |---|---|
+//! | [`testing`](guide::testing) | is to be tested with everything that can go wrong |
+//! | [`your_transport`](guide::your_transport) | is a transport for a device of its own |
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `std` | faults for a channel with a descriptor |
+#![no_std]
+#![deny(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod fake;
+pub mod fault;
+pub mod guide;
+pub mod rules;
+
+use cq_core::queue::raw::{RawQueue, Slot, Tag};
+use cq_core::queue::{CapacityError, Control};
+
+/// A [raw queue](cq_core::queue::raw) made of parts that a test owns, with as many tags as slots, or none. Two producers
+/// of one queue can lose and forge the test's completions, and do no other harm.
+///
+/// # Errors
+/// The number of slots, the number of tags or the guaranteed capacity is invalid.
+#[allow(unsafe_code)]
+pub fn raw_queue<'a>(
+    control: &'a Control,
+    slots: &'a [Slot],
+    tags: &'a [Tag],
+    promised: u32,
+) -> Result<RawQueue<'a>, CapacityError> {
+    // SAFETY: the parts are atomic words, which any number of producers and consumers can share soundly. Having one of
+    // each matters only for the completions that the test sees.
+    unsafe { RawQueue::of(control, slots, tags, promised) }
+}

@@ -1,0 +1,213 @@
+//! Checks of a custom transport against the rules of polling and arming:
+//! [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6) of the
+//! [contract](cq_core::contract).
+//!
+//! ```
+//! use std::cell::RefCell;
+//! use std::collections::VecDeque;
+//! use std::rc::Rc;
+//!
+//! use cq_core::queue::{Consumer, HeapCq, OnChannel, Producer};
+//! use cq_core::transport::{CqKey, EventError, Events, Signal};
+//! use cq_testing::rules::{self, Fixture, Kind};
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//!
+//! #[derive(Clone, Default)]
+//! struct Channel(Rc<RefCell<VecDeque<CqKey>>>);
+//! impl Signal for Channel {
+//!     fn raise(&self, cq: CqKey) {
+//!         self.0.borrow_mut().push_back(cq);
+//!     }
+//! }
+//! impl Events for Channel {
+//!     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+//!         Ok(self.0.borrow_mut().pop_front())
+//!     }
+//! }
+//!
+//! /// The transport under test. Here it is the engine's own queue.
+//! struct Mine {
+//!     device: Producer<'static, OnChannel<Channel>>,
+//!     queue: Consumer<'static, OnChannel<Option<Channel>>>,
+//!     channel: Channel,
+//! }
+//!
+//! impl Fixture for Mine {
+//!     type Queue = Consumer<'static, OnChannel<Option<Channel>>>;
+//!     type Channel = Channel;
+//!     const CAPACITY: usize = 8;
+//!
+//!     fn new() -> Self {
+//!         let channel = Channel::default();
+//!         let (device, queue) = HeapCq::new(8).unwrap().split_with(KEY, channel.clone());
+//!         Self { device, queue, channel }
+//!     }
+//!     fn queue(&mut self) -> &mut Self::Queue {
+//!         &mut self.queue
+//!     }
+//!     fn channel(&mut self) -> &mut Channel {
+//!         &mut self.channel
+//!     }
+//!     fn complete(&mut self, kind: Kind, wr_id: u64) {
+//!         self.device.push(&kind.entry(wr_id)).unwrap();
+//!     }
+//! }
+//!
+//! rules::all::<Mine>()?;
+//! # Ok::<(), rules::Broken>(())
+//! ```
+//!
+//! Overrun ([O1](cq_core::contract#o1)–[O8](cq_core::contract#o8)) is not checked. The checks run on one thread. Use a
+//! model checker to find races between threads. The checks can't see system calls, allocations and locks of a poll
+//! ([P5](cq_core::contract#p5)): [`p05_returns`] checks that a poll returns.
+
+mod arming;
+mod polling;
+
+use cq_core::queue::Entry;
+use cq_core::transport::{Arm, CqKey, Events, PollCq};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+
+pub use self::arming::{
+    n01_one_event_for_an_arm, n02_arming_raises_nothing, n03_solicited, n04_never_weakens,
+    n05_an_event_may_find_nothing, n06_no_wake_up_is_lost,
+};
+pub use self::polling::{
+    p01_order, p02_polled_is_gone, p03_empty_is_no_error, p04_the_rest_stays, p05_returns,
+    p06_empty_buffer, p07_no_more_than_asked,
+};
+
+/// A transport under test: one queue, its channel, and the device behind them.
+pub trait Fixture {
+    /// The queue.
+    type Queue: PollCq + Arm;
+    /// The channel that its events are raised on.
+    type Channel: Events;
+    /// How many completions the queue holds without being polled; at least 2.
+    const CAPACITY: usize;
+
+    /// A new queue, empty and not armed.
+    fn new() -> Self;
+
+    /// The queue.
+    fn queue(&mut self) -> &mut Self::Queue;
+
+    /// The channel.
+    fn channel(&mut self) -> &mut Self::Channel;
+
+    /// The device completes a request. When this returns, the completion can be polled, and its event, if any, can be
+    /// taken.
+    fn complete(&mut self, kind: Kind, wr_id: u64);
+
+    /// The completion that a poll must return for it. Override this if the device fills in more than [`Kind::wc`].
+    fn expected(&self, kind: Kind, wr_id: u64) -> Wc {
+        kind.wc(wr_id)
+    }
+}
+
+/// A kind of completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A receive.
+    Receive,
+    /// A receive of a message that was sent SOLICITED.
+    Solicited,
+    /// A send.
+    Send,
+    /// A send that failed.
+    Failure,
+    /// A receive that failed.
+    FailedReceive,
+}
+
+impl Kind {
+    /// The completion of this kind.
+    pub const fn wc(self, wr_id: u64) -> Wc {
+        let (status, opcode) = match self {
+            Self::Receive | Self::Solicited => (WcStatus::SUCCESS, WcOpcode::RECV),
+            Self::Send => (WcStatus::SUCCESS, WcOpcode::SEND),
+            Self::Failure => (WcStatus::REM_OP_ERR, WcOpcode::SEND),
+            Self::FailedReceive => (WcStatus::LOC_LEN_ERR, WcOpcode::RECV),
+        };
+        Wc::new(wr_id, status, 1).with_opcode(opcode)
+    }
+
+    /// The completion of this kind, for a [`Producer`](cq_core::queue::Producer) to push.
+    #[must_use]
+    pub const fn entry(self, wr_id: u64) -> Entry {
+        Entry { wc: self.wc(wr_id), tag: 0, solicited: matches!(self, Self::Solicited) }
+    }
+}
+
+/// A rule that the transport breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the transport breaks {rule}: {how}")]
+pub struct Broken {
+    /// The rule's number.
+    pub rule: &'static str,
+    /// How the transport breaks it.
+    pub how: &'static str,
+}
+
+/// Checks all rules, each on a new queue.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn all<F: Fixture>() -> Result<(), Broken> {
+    const { assert!(F::CAPACITY >= 2, "the checks need a queue of at least 2") };
+    p03_empty_is_no_error(&mut F::new())?;
+    p06_empty_buffer(&mut F::new())?;
+    p07_no_more_than_asked(&mut F::new())?;
+    p01_order(&mut F::new())?;
+    p02_polled_is_gone(&mut F::new())?;
+    p04_the_rest_stays(&mut F::new())?;
+    p05_returns(&mut F::new())?;
+    n01_one_event_for_an_arm(&mut F::new())?;
+    n02_arming_raises_nothing(&mut F::new())?;
+    for kind in [Kind::Solicited, Kind::Failure, Kind::FailedReceive] {
+        n03_solicited(&mut F::new(), kind)?;
+    }
+    n04_never_weakens(&mut F::new())?;
+    n05_an_event_may_find_nothing(&mut F::new())?;
+    n06_no_wake_up_is_lost(F::new)
+}
+
+/// Fails with the broken rule if `is` is false.
+fn holds(is: bool, rule: &'static str, how: &'static str) -> Result<(), Broken> {
+    if is { Ok(()) } else { Err(Broken { rule, how }) }
+}
+
+/// Polls. An error, or a count above the buffer's length, breaks a rule.
+fn poll<F: Fixture>(fixture: &mut F, out: &mut [Wc]) -> Result<usize, Broken> {
+    let asked = out.len();
+    let count = fixture.queue().poll(out);
+    let count =
+        count.map_err(|_| Broken { rule: "P3", how: "a poll of a queue that works failed" })?;
+    holds(count <= asked, "P7", "a poll claimed more completions than it was asked for")?;
+    Ok(count)
+}
+
+/// Takes all events, and returns how many there were. Each must name the queue.
+fn events<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
+    /// More events than any check raises.
+    const MANY: usize = 64;
+    let key = fixture.queue().key();
+    for count in 0..MANY {
+        match fixture.channel().take_event() {
+            Ok(None) => return Ok(count),
+            Ok(Some(of)) => named(of, key)?,
+            Err(_) => {
+                return Err(Broken { rule: "N7", how: "the channel can't be read" });
+            }
+        }
+    }
+    Err(Broken {
+        rule: "N7",
+        how: "taking an event does not acknowledge it: it comes again and again",
+    })
+}
+
+fn named(of: CqKey, key: CqKey) -> Result<(), Broken> {
+    holds(of == key, "N8", "an event names another queue")
+}

@@ -1,0 +1,390 @@
+//! Reservations of completion-queue entries, so that a completion queue can't overrun. Available on targets with
+//! compare-and-swap.
+//!
+//! ```
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::queue::HeapCq;
+//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_verbs::budget::{Budgeted, Reservation};
+//!
+//! // A completion queue of 64 entries. On a device: `Budgeted::new(context.create_cq(64, None)?)`.
+//! let (mut device, consumer) = HeapCq::new(64)?.split();
+//! let mut cq = CompletionQueue::new(Budgeted::with_capacity(consumer, 64));
+//!
+//! // Each queue pair reserves an entry for each request that it may have outstanding.
+//! let budget = cq.get_ref().budget().clone(); // for other threads
+//! let first = Reservation::new(&budget, 40)?;
+//! let refused = Reservation::new(&budget, 40).unwrap_err();
+//! assert_eq!((refused.missing(), refused.pending), (16, false));
+//!
+//! // The queue pair is destroyed. Its last completions may still be in the queue: their entries are free once a poll has
+//! // found the queue empty.
+//! device.push(&Wc::new(1, WcStatus::SUCCESS, 7))?;
+//! drop(first);
+//! assert!(Reservation::new(&budget, 40).unwrap_err().pending, "try again after a poll that found nothing");
+//! let mut buffer = [Wc::default(); 16];
+//! while !cq.poll(&mut buffer)?.is_empty() {}
+//! let second = Reservation::new(&budget, 40)?;
+//! # drop(second);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What to reserve
+//! A completion queue overruns if it holds as many completions as it has entries and one more comes
+//! ([O2](cq_core::contract#o2)). So the sum of all requests that may be outstanding on it must not exceed its capacity
+//! ([O7](cq_core::contract#o7)):
+//!
+//! - One entry for each request of a send queue, signaled or not, since every one may be flushed
+//!   ([Q2](cq_core::contract#q2)). A request is outstanding until a completion that covers it was polled
+//!   ([Q5](cq_core::contract#q5)), which a [ledger](crate::ledger) counts.
+//! - One entry for each receive of a receive queue.
+//! - The receives of a shared receive queue can all complete on one queue, and on any one that its queue pairs have: one
+//!   entry for each of its receives on each of those completion queues.
+//!
+//! A [`TrackedQp`](crate::tracked::TrackedQp) holds the reservations of its queue pair and never posts past them; a
+//! [`TrackedSrq`](crate::tracked::TrackedSrq) does so for a shared receive queue.
+//!
+//! # When entries are free again
+//! A queue pair that is destroyed or goes to RESET completes nothing more, but completions that came before are still in
+//! the queue. Their entries are free once the queue was empty: after a poll that began later and returned fewer
+//! completions than its buffer holds ([P2](cq_core::contract#p2)). [`Budgeted`] observes this on each poll. Drop a
+//! reservation only after its queue pair was destroyed, and call [`discard`](Reservation::discard) only after RESET.
+//!
+//! Both are counted modulo 2³². So fewer than 2³² reservations must be dropped or discarded between two polls that find
+//! the queue empty.
+//!
+//! A queue with several software producers ([`mpsc`](cq_core::queue::mpsc)) may return fewer completions while a producer
+//! is in a push, though others are stored behind it. Its producers use `try_push`, which can't overrun. A wrapper that holds
+//! completions back, such as a fault injector, goes around a [`Budgeted`] queue, not into it.
+//!
+//! # Threads
+//! Reservations are made and dropped by any thread, without a lock. The cost of a poll is one load of a word that seldom
+//! changes.
+
+mod reservation;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(feature = "alloc")]
+use alloc::sync::Arc;
+use core::ops::Deref;
+
+use cq_core::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
+use cq_core::wc::Wc;
+
+pub use self::reservation::{Overdrawn, Reservation};
+use crate::device::{Cq, Destroy};
+use crate::setup::{InUse, ModerateError, ResizeError};
+use crate::sync::{self, AtomicU32};
+
+/// The entries of one completion queue, as the threads that reserve them share it. See [the module](self).
+#[derive(Debug)]
+pub struct Budget {
+    /// Entries that are neither reserved nor waiting for the queue to be empty. Written by all threads.
+    free: AtomicU32,
+    /// Entries of all dropped reservations, modulo 2³². Written by the threads that drop them.
+    released: AtomicU32,
+    /// Requests to be told when the queue was empty, modulo 2³². Written by the same threads, and those that discard.
+    asked: AtomicU32,
+    /// The last of these requests that was answered. Written by the poller.
+    answered: AtomicU32,
+    /// Entries of the queue. Written by the thread that creates or resizes it.
+    capacity: AtomicU32,
+}
+
+/// Entries of a completion queue whose budget is on the heap. Feature `alloc`.
+#[cfg(feature = "alloc")]
+pub type Entries = Reservation<Arc<Budget>>;
+
+impl Budget {
+    cq_core::const_unless_loom! {
+        /// The storage for a [`Budgeted`] queue without an allocator: see [`Budgeted::new_in`].
+        #[must_use]
+        pub const fn new() -> Self {
+            Self {
+                free: AtomicU32::new(0),
+                released: AtomicU32::new(0),
+                asked: AtomicU32::new(0),
+                answered: AtomicU32::new(0),
+                capacity: AtomicU32::new(0),
+            }
+        }
+    }
+
+    /// How many entries can be reserved.
+    ///
+    /// # Staleness
+    /// Other threads may reserve them at any time.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        sync::load_u32(&self.free)
+    }
+
+    /// Takes entries of those that are free. The caller holds, or will take, as many as `beside` at the same time.
+    fn take(&self, entries: u32, beside: u32) -> Result<(), Overdrawn> {
+        let fits = || {
+            let capacity = sync::load_u32(&self.capacity);
+            entries.checked_add(beside).is_some_and(|all| all <= capacity)
+        };
+        // Looked at first: what was given back before, and is not pending here, is free below.
+        let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
+        let refused = |free| Overdrawn { asked: entries, free, pending: pending && fits() };
+        sync::take(&self.free, entries).map_err(refused)
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A completion queue whose entries are reserved. It polls and arms as the transport `T` does. `B` is what holds the
+/// [`Budget`]: an `Arc`, or a reference.
+///
+/// A queue pair that reserves nothing is not created by it:
+/// ```compile_fail,E0308
+/// use std::sync::Arc;
+///
+/// use cq_core::cq::CompletionQueue;
+/// use cq_verbs::budget::{Budget, Budgeted};
+/// use cq_verbs::device::{Device, ProtectionDomain};
+/// use cq_verbs::setup::QpInit;
+///
+/// fn create<D: Device>(pd: &D::Pd, cq: &CompletionQueue<Budgeted<D::Cq, Arc<Budget>>>) {
+///     let _ = pd.create_qp(&QpInit::new(cq.get_ref()));
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Budgeted<T, B> {
+    transport: T,
+    budget: B,
+    capacity: u32,
+    /// The requests that were answered, and the entries that were released until then.
+    answered: u32,
+    released: u32,
+}
+
+#[cfg(feature = "alloc")]
+impl<T: Cq> Budgeted<T, Arc<Budget>> {
+    /// Wraps a completion queue of a device. It is empty, and no queue pair uses it yet.
+    #[must_use]
+    pub fn new(cq: T) -> Self {
+        let capacity = cq.capacity();
+        Self::with_capacity(cq, capacity)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<T> Budgeted<T, Arc<Budget>> {
+    /// Wraps a completion queue of this capacity. It is empty, and no queue pair uses it yet.
+    #[must_use]
+    pub fn with_capacity(transport: T, capacity: u32) -> Self {
+        Self::with(transport, capacity, Arc::new(Budget::new()))
+    }
+}
+
+impl<'b, T> Budgeted<T, &'b Budget> {
+    /// Wraps a completion queue of this capacity. What the storage held before is forgotten.
+    #[must_use]
+    pub fn new_in(transport: T, capacity: u32, storage: &'b mut Budget) -> Self {
+        *storage = Budget::new();
+        Self::with(transport, capacity, storage)
+    }
+}
+
+impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
+    fn with(transport: T, capacity: u32, budget: B) -> Self {
+        sync::store_u32(&budget.capacity, capacity);
+        sync::give(&budget.free, capacity);
+        Self { transport, budget, capacity, answered: 0, released: 0 }
+    }
+
+    /// The budget: a clone of it makes reservations in other threads.
+    pub const fn budget(&self) -> &B {
+        &self.budget
+    }
+
+    /// A handle of the queue, by which queue pairs are [created](crate::tracked::TrackedQp::create) that reserve entries
+    /// of it.
+    pub fn handle(&self) -> BudgetedHandle<T::Handle, B>
+    where
+        T: Cq,
+        B: Clone,
+    {
+        BudgetedHandle { handle: self.transport.handle(), budget: self.budget.clone() }
+    }
+
+    /// The transport, for what it alone has. A queue pair that is created by it has reserved nothing, and can overrun the
+    /// queue.
+    pub const fn unbudgeted(&self) -> &T {
+        &self.transport
+    }
+
+    /// Returns the transport. Reservations that are dropped later are not freed.
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
+    /// Resizes the queue by `resize`, which gets the transport and returns the new capacity, at least `capacity`. For a
+    /// transport without the traits of [`device`](crate::device).
+    ///
+    /// # Errors
+    /// More entries are reserved, with those that wait for the queue to be empty, than the new capacity has. The queue
+    /// was not resized.
+    ///
+    /// # Panics
+    /// As `resize` does, which must not have resized the queue then.
+    pub fn resize_by<E>(
+        &mut self,
+        capacity: u32,
+        resize: impl FnOnce(&mut T) -> Result<u32, E>,
+    ) -> Result<Result<u32, E>, Overdrawn> {
+        let fewer = self.capacity.saturating_sub(capacity);
+        // Taken before the queue shrinks, so that nobody reserves them meanwhile.
+        self.budget.take(fewer, 0)?;
+        let mut unused = Unused { budget: &self.budget, entries: fewer };
+        let resized = resize(&mut self.transport);
+        if let Ok(now) = resized {
+            let least = self.capacity - fewer;
+            self.capacity = least.max(now);
+            sync::store_u32(&self.budget.capacity, self.capacity);
+            unused.entries = self.capacity - least;
+        }
+        Ok(resized)
+    }
+
+    /// The queue was empty after `asked` and `released` were loaded.
+    #[cold]
+    fn answer(&mut self, asked: u32, released: u32) {
+        let more = released.wrapping_sub(self.released);
+        sync::give(&self.budget.free, more);
+        sync::answer(&self.budget.answered, asked);
+        (self.answered, self.released) = (asked, released);
+    }
+}
+
+/// Entries that are free again when it is dropped, also by a panic.
+struct Unused<'b> {
+    budget: &'b Budget,
+    entries: u32,
+}
+
+impl Drop for Unused<'_> {
+    fn drop(&mut self) {
+        sync::give(&self.budget.free, self.entries);
+    }
+}
+
+impl<T: PollCq, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
+    #[inline]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let asked = sync::see_asked(&self.budget.asked);
+        if asked == self.answered {
+            return self.transport.poll(out);
+        }
+        // What was released before this poll is no longer in the queue if the poll finds it empty.
+        let released = sync::see_asked(&self.budget.released);
+        let count = self.transport.poll(out)?;
+        if count < out.len() {
+            self.answer(asked, released);
+        }
+        Ok(count)
+    }
+
+    #[inline]
+    fn holds_more_than(&self, count: usize) -> bool {
+        self.transport.holds_more_than(count)
+    }
+}
+
+impl<T: Arm, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.transport.arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        self.transport.key()
+    }
+
+    fn took_events(&mut self, count: u32) {
+        self.transport.took_events(count);
+    }
+}
+
+impl<T, B> Destroy for Budgeted<T, B>
+where
+    T: Destroy,
+    B: Deref<Target = Budget>,
+{
+    fn destroy(self) -> Result<(), InUse<Self>> {
+        let Self { transport, budget, capacity, answered, released } = self;
+        transport.destroy().map_err(|in_use| {
+            in_use.map(|transport| Self { transport, budget, capacity, answered, released })
+        })
+    }
+}
+
+/// A handle of a [`Budgeted`] completion queue: the device's handle, and the budget.
+///
+/// Nor is a queue pair that reserves nothing created by it:
+/// ```compile_fail,E0308
+/// use std::sync::Arc;
+///
+/// use cq_verbs::budget::{Budget, BudgetedHandle};
+/// use cq_verbs::device::{Device, ProtectionDomain};
+/// use cq_verbs::setup::QpInit;
+///
+/// fn create<D: Device>(pd: &D::Pd, cq: &BudgetedHandle<D::CqHandle, Arc<Budget>>) {
+///     let _ = pd.create_qp(&QpInit::new(cq));
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct BudgetedHandle<H, B> {
+    handle: H,
+    budget: B,
+}
+
+impl<H, B> BudgetedHandle<H, B> {
+    /// The budget.
+    pub const fn budget(&self) -> &B {
+        &self.budget
+    }
+
+    /// The device's handle. A queue pair that is created by it alone has reserved nothing, and can overrun the queue.
+    pub const fn unbudgeted(&self) -> &H {
+        &self.handle
+    }
+}
+
+impl<T, B> Capacity for Budgeted<T, B> {
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+}
+
+impl<T, B> Cq for Budgeted<T, B>
+where
+    T: Cq,
+    B: Deref<Target = Budget> + Clone + core::fmt::Debug + Send + Sync + 'static,
+{
+    type Handle = BudgetedHandle<T::Handle, B>;
+
+    fn handle(&self) -> Self::Handle {
+        self.handle()
+    }
+
+    /// Fails with [`ResizeError::Reserved`] below what is reserved, or waits for the queue to be empty.
+    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
+        let before = self.capacity;
+        self.resize_by(capacity, |transport| transport.resize(capacity)).unwrap_or_else(
+            |Overdrawn { free, .. }| {
+                Err(ResizeError::Reserved { reserved: before - free, asked: capacity })
+            },
+        )
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
+        self.transport.moderate(count, period)
+    }
+}

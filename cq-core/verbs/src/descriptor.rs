@@ -1,0 +1,159 @@
+//! A channel with a descriptor, for poll(2), epoll(7) and the event loops that are built on them, such as a `WaitSet`.
+//! And [`block`], by which the channel of a transport sleeps on its descriptor. Feature `std`; Linux.
+//!
+//! ```
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::queue::HeapCq;
+//! use cq_core::transport::CqKey;
+//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_verbs::descriptor;
+//! use std::time::{Duration, Instant};
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! let (raiser, mut events) = descriptor::channel(1)?;
+//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+//! let device = std::thread::spawn(move || {
+//!     producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)).unwrap();
+//!     producer
+//! });
+//!
+//! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//! let deadline = Instant::now() + Duration::from_secs(10);
+//! assert_eq!(cq.wait(&mut batch, &mut events, Some(deadline))?.len(), 1);
+//! # device.join().unwrap();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Several queues may share a channel: each event names its queue ([N8](cq_core::contract#n8)). A queue has at most one
+//! unread event, however often its event is raised ([N9](cq_core::contract#n9)). Each event costs the producer a system
+//! call.
+
+use alloc::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+use cq_core::channel::thread;
+use cq_core::transport::{Block, CqKey, EventError, Events, Signal, Woken};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{self, Errno};
+
+use crate::setup;
+use crate::setup::DeviceError;
+
+/// A channel with space for the events of `queues` queues, if there is memory for that. It works for more; raising an
+/// event may allocate then.
+///
+/// # Errors
+/// The system gave no descriptor.
+pub fn channel(queues: usize) -> Result<(Raiser, Receiver), DeviceError> {
+    let readable = Arc::new(Eventfd::new()?);
+    let (raiser, events) = thread::channel(queues);
+    Ok((Raiser { events: raiser, readable: Arc::clone(&readable) }, Receiver { events, readable }))
+}
+
+/// The producers' side.
+#[derive(Clone, Debug)]
+pub struct Raiser {
+    events: thread::Raiser,
+    readable: Arc<Eventfd>,
+}
+
+impl Signal for Raiser {
+    fn raise(&self, cq: CqKey) {
+        self.events.raise_and(cq, || self.readable.set());
+    }
+}
+
+/// The consumer's side. Its descriptor is readable exactly while there is an event ([N14](cq_core::contract#n14)).
+#[derive(Debug)]
+pub struct Receiver {
+    events: thread::Receiver,
+    readable: Arc<Eventfd>,
+}
+
+impl Events for Receiver {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        Ok(self.events.take_and(|| _ = self.readable.take()))
+    }
+
+    fn forget(&mut self, key: CqKey) {
+        self.events.forget_and(key, || _ = self.readable.take());
+    }
+}
+
+impl Block for Receiver {
+    type Instant = Instant;
+
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        block(self, deadline)
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.readable.0.as_fd()
+    }
+}
+
+impl AsRawFd for Receiver {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+/// [`Block::block`] for a channel with a descriptor, by poll(2): waits until the descriptor is readable or has failed,
+/// the deadline has passed, or this thread has handled a signal.
+///
+/// # Errors
+/// The system failed, with this error number.
+pub fn block(fd: impl AsFd, deadline: Option<Instant>) -> Result<Woken, EventError> {
+    sleep(&mut [PollFd::new(&fd, PollFlags::IN)], deadline)
+        .map_err(|errno| EventError::Device(errno.raw_os_error()))
+}
+
+/// The same for several descriptors.
+pub(crate) fn sleep(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> Result<Woken, Errno> {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    // A time that `Timespec` can't express is longer than anyone waits.
+    let limit = left.and_then(|left| Timespec::try_from(left).ok());
+    match poll(fds, limit.as_ref()) {
+        Ok(0) => Ok(Woken::DeadlinePassed),
+        Ok(_) => Ok(Woken::Event),
+        Err(Errno::INTR) => Ok(Woken::Interrupted),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A descriptor that is readable from when it is set until it is taken.
+#[derive(Debug)]
+pub(crate) struct Eventfd(OwnedFd);
+
+impl Eventfd {
+    pub(crate) fn new() -> Result<Self, DeviceError> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map(Self)
+            .map_err(|errno| refused("create an eventfd", errno))
+    }
+
+    /// Makes it readable. Async-signal-safe.
+    pub(crate) fn set(&self) {
+        // It fails only if the counter is full, and then the descriptor is readable.
+        let _ = io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Whether it was set since it was taken last.
+    pub(crate) fn take(&self) -> bool {
+        io::read(&self.0, &mut [0; 8]).is_ok()
+    }
+}
+
+impl AsFd for Eventfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What the system refused.
+pub(crate) fn refused(attempt: &'static str, errno: Errno) -> DeviceError {
+    DeviceError { attempt, errno: setup::Errno(errno.raw_os_error()) }
+}

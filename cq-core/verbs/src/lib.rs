@@ -1,0 +1,96 @@
+//! The verbs API of [`cq_core`], for every transport: requests, device traits, accounting of requests and of completion-queue
+//! entries, connecting, several queues at once, tasks. `no_std`; what needs an operating system has the feature `std`.
+//!
+//! ```
+//! use cq_core::transport::CqKey;
+//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_testing::fake::{Call, Script};
+//! use cq_verbs::ledger::{Generation, Sends};
+//! use cq_verbs::wr::SendWr;
+//!
+//! // A queue pair of any transport: here a script.
+//! let qp = &mut &Script::<8>::new(CqKey { index: 0, generation: 1 });
+//! // The ledger gives each request its `wr_id`, and signals as few as it can.
+//! let mut sends = Sends::<&str, 4>::new(Generation::new(1));
+//! sends.post(qp, SendWr::send_inline(0, b"ping").unsignaled(), "a")?;
+//! sends.post(qp, SendWr::send_inline(0, b"ping"), "b")?;
+//!
+//! // One completion retires both.
+//! let Call::Send { wr_id, .. } = qp.calls()[1] else { unreachable!() };
+//! let done: Vec<_> = sends.retire(&Wc::new(wr_id, WcStatus::SUCCESS, 5)).map(|sent| sent.token).collect();
+//! assert_eq!(done, ["a", "b"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`wr`], [`post`] | work requests, and the trait of what posts them |
+//! | [`setup`], [`device`] | setup types; the traits of a device: creating and connecting, for programs that run on every transport |
+//! | [`async_event`] | asynchronous events of a device |
+//! | [`ledger`], [`budget`], [`tracked`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries; queue pairs that keep both |
+//! | [`handlers`], [`counters`] | a handler for each queue pair; an observer that counts |
+//! | [`rpma`] | the completion-queue calls of librpma, and what its other calls are here |
+//! | `queue_set`, `wait_set`, `descriptor` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle; a channel with a descriptor (features `alloc`, `std`) |
+//! | `exchange`, `cm` | connecting over a socket; by IP addresses, through a connection manager as librdmacm is one (feature `std`) |
+//! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`) |
+//! | [`sync`] | the memory orderings and their rationale |
+//! | `guide` | guides (feature `std`): a first program, from C, poll-mode loops, events, sizing, a server of many clients, one of tokio, recovery |
+//!
+//! The rules that are cited by number (`Q4`) are those of [the contract](cq_core::contract).
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; budgets and counters that several own |
+//! | `std` | `alloc`, `HashMap` for [`handlers`]; on Linux `wait_set`, `descriptor`, `exchange` and `cm` |
+//! | `tokio` | `std`, and on Unix `task` |
+//! | `heapless` | the maps of `heapless` for [`handlers`] |
+//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events, errors and counts |
+//! | `defmt` | `defmt::Format` for the same |
+#![no_std]
+#![deny(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", loom))]
+extern crate std;
+
+pub mod async_event;
+#[cfg(target_has_atomic = "32")]
+pub mod budget;
+#[doc(hidden)]
+pub mod causes;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod cm;
+pub mod counters;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod descriptor;
+pub mod device;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod exchange;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod guide;
+pub mod handlers;
+pub mod ledger;
+pub mod post;
+#[cfg(feature = "alloc")]
+pub mod queue_set;
+pub mod rpma;
+mod sentences;
+pub mod setup;
+pub mod sync;
+#[cfg(all(feature = "tokio", unix))]
+pub mod task;
+mod trace_event;
+#[cfg(target_has_atomic = "32")]
+pub mod tracked;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod wait_set;
+pub mod wr;

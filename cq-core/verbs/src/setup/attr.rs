@@ -1,0 +1,297 @@
+//! The attributes of a queue pair.
+
+use crate::sentences::numbered_sentences;
+use crate::setup::port::is_mtu;
+use crate::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttrMask, QpState, QpType};
+
+/// Declares the attributes: a field, the methods that set each, and those that go through all of them.
+macro_rules! attributes {
+    ($(#[$meta:meta])* $attrs:ident { $($(#[$doc:meta])* $name:ident: $type:ty => $flag:ident;)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[must_use]
+        pub struct $attrs {
+            $($(#[$doc])* pub $name: Option<$type>,)+
+        }
+
+        impl $attrs {
+            /// No attributes. Without [`state`](Self::state), modifying keeps the state.
+            pub const fn new() -> Self {
+                Self { $($name: None),+ }
+            }
+
+            $($(#[$doc])*
+            pub const fn $name(mut self, $name: $type) -> Self {
+                self.$name = Some($name);
+                self
+            })+
+
+            /// The attributes that are given.
+            #[must_use]
+            pub const fn mask(&self) -> QpAttrMask {
+                let mut mask = QpAttrMask::empty();
+                $(if self.$name.is_some() {
+                    mask = mask.union(QpAttrMask::$flag);
+                })+
+                mask
+            }
+
+            /// The same, without these attributes.
+            pub const fn without(mut self, mask: QpAttrMask) -> Self {
+                $(if mask.contains(QpAttrMask::$flag) {
+                    self.$name = None;
+                })+
+                self
+            }
+
+            /// These attributes, and those of `before` that are not among them.
+            pub fn over(self, before: Self) -> Self {
+                Self { $($name: self.$name.or(before.$name)),+ }
+            }
+        }
+    };
+}
+
+attributes! {
+    /// `struct ibv_qp_attr` and its mask: the attributes to modify a queue pair with. Those that are `None` are not in the
+    /// mask.
+    ///
+    /// ```
+    /// use cq_verbs::setup::{Access, QpAttr, QpAttrMask, QpState, QpType};
+    ///
+    /// let attr = QpAttr::to(QpState::INIT).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
+    /// assert!(attr.mask().contains(QpAttrMask::PORT));
+    /// assert_eq!(attr.check(QpState::RESET, QpType::Rc), Ok(QpState::INIT));
+    ///
+    /// let without = attr.without(QpAttrMask::PORT);
+    /// let error = without.check(QpState::RESET, QpType::Rc).unwrap_err();
+    /// assert_eq!(error.to_string(), "going from RESET to INIT also needs PORT");
+    /// ```
+    QpAttr {
+        /// The new state.
+        state: QpState => STATE;
+        /// The state that the caller expects the queue pair to be in.
+        cur_state: QpState => CUR_STATE;
+        /// Whether to report SQ_DRAINED once all sends that had begun are done.
+        en_sqd_async_notify: bool => EN_SQD_ASYNC_NOTIFY;
+        /// The peer's rights: REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
+        access: Access => ACCESS_FLAGS;
+        /// Index of the partition key.
+        pkey_index: u16 => PKEY_INDEX;
+        /// Port of the device, from 1.
+        port: u8 => PORT;
+        /// Queue key. Datagrams with another one are dropped.
+        qkey: u32 => QKEY;
+        /// The path to the peer's port.
+        av: AddressVector => AV;
+        /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes.
+        path_mtu: u32 => PATH_MTU;
+        /// The peer's queue pair number.
+        dest_qp_num: u32 => DEST_QPN;
+        /// First packet sequence number to receive, of 24 bits.
+        rq_psn: u32 => RQ_PSN;
+        /// First packet sequence number to send, of 24 bits.
+        sq_psn: u32 => SQ_PSN;
+        /// The maximum of outstanding READs and atomics of the peer. With 0 they fail at the peer
+        /// ([Q7](cq_core::contract#q7)).
+        max_dest_rd_atomic: u8 => MAX_DEST_RD_ATOMIC;
+        /// The maximum of outstanding READs and atomics of this queue pair, at most the peer's `max_dest_rd_atomic`. With 0
+        /// none can be posted ([Q7](cq_core::contract#q7)).
+        max_rd_atomic: u8 => MAX_QP_RD_ATOMIC;
+        /// The time that the peer waits before it retries where no receive is posted: 1 to 31 for 0.01 ms to 491.52 ms, 0
+        /// for 655.36 ms, which connecting by addresses sets.
+        min_rnr_timer: u8 => MIN_RNR_TIMER;
+        /// The time to wait for an answer before a retry: 4.096 us · 2^`timeout` for 1 to 31, 0 for no limit.
+        timeout: u8 => TIMEOUT;
+        /// The number of retries where the peer does not answer: 0 to 7. (Soft-RoCE takes 7 for no limit.)
+        retry_cnt: u8 => RETRY_CNT;
+        /// The number of retries where no receive is posted: 0 to 6, or 7 for no limit.
+        rnr_retry: u8 => RNR_RETRY;
+    }
+}
+
+impl QpAttr {
+    /// The transition to this state, without further attributes.
+    pub const fn to(state: QpState) -> Self {
+        Self::new().state(state)
+    }
+
+    /// RESET→INIT, with all attributes that a connection requires.
+    pub const fn init(port: &Port, access: Access) -> Self {
+        Self::to(QpState::INIT).pkey_index(0).port(port.number).access(access)
+    }
+
+    /// INIT→RTR, with all attributes that a reliable connection requires. The path MTU is one that both ports allow,
+    /// and the peer may have one READ or atomic outstanding. An MTU of the peer that is none is given as it is, and
+    /// [`check`](Self::check) refuses it.
+    pub fn rtr(port: &Port, peer: &Endpoint) -> Self {
+        let mtu = if is_mtu(peer.mtu) { port.mtu.min(peer.mtu) } else { peer.mtu };
+        Self::to(QpState::RTR)
+            .av(AddressVector::of(port, peer.gid, peer.lid))
+            .path_mtu(mtu)
+            .dest_qp_num(peer.qp_num)
+            .rq_psn(peer.psn)
+            .max_dest_rd_atomic(1)
+            .min_rnr_timer(12)
+    }
+
+    /// RTR→RTS, with all attributes that a reliable connection requires: sends wait for receives without limit, and for
+    /// a peer that does not answer for some seconds at most; the first packet is number 0; one READ or atomic may be
+    /// outstanding.
+    pub const fn rts() -> Self {
+        Self::to(QpState::RTS).timeout(14).retry_cnt(7).rnr_retry(7).sq_psn(0).max_rd_atomic(1)
+    }
+
+    /// The attributes among these that only a reliable connection has are dropped, if this type is another.
+    pub const fn of_type(self, qp_type: QpType) -> Self {
+        const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
+            .union(QpAttrMask::MIN_RNR_TIMER)
+            .union(QpAttrMask::TIMEOUT)
+            .union(QpAttrMask::RETRY_CNT)
+            .union(QpAttrMask::RNR_RETRY)
+            .union(QpAttrMask::MAX_QP_RD_ATOMIC);
+        match qp_type {
+            QpType::Rc => self,
+            QpType::Uc | QpType::Ud => self.without(RELIABLE),
+        }
+    }
+
+    /// Validates a transition of a queue pair of this type that is in state `from`, as the specification has it
+    /// ([Q1](cq_core::contract#q1)). Returns the new state. A device may allow less.
+    ///
+    /// # Errors
+    /// There is no such transition, attributes are missing, not allowed, or out of range.
+    pub fn check(&self, from: QpState, of: QpType) -> Result<QpState, ModifyError> {
+        let to = self.state.unwrap_or(from);
+        let rule = from.rule(to, of).ok_or(ModifyError::Illegal { from, to })?;
+        let given = self.mask().difference(QpAttrMask::STATE);
+        let missing = rule.required.difference(given);
+        if !missing.is_empty() {
+            return Err(ModifyError::Missing { from, to, missing });
+        }
+        let superfluous = given.difference(rule.required).difference(rule.optional);
+        if !superfluous.is_empty() {
+            return Err(ModifyError::Superfluous { from, to, superfluous });
+        }
+        match self.cur_state {
+            Some(claimed) if claimed != from => {
+                return Err(ModifyError::NotIn { is: from, claimed });
+            }
+            _ => {}
+        }
+        self.check_values()?;
+        Ok(to)
+    }
+
+    fn check_values(&self) -> Result<(), ModifyError> {
+        const BITS24: u32 = (1 << 24) - 1;
+        let (bits24, five_bits) = ("it has 24 bits", "0 to 31");
+        let byte = |value: Option<u8>| value.map(u32::from);
+        let ranges = [
+            (QpAttrMask::DEST_QPN, self.dest_qp_num, BITS24, bits24),
+            (QpAttrMask::RQ_PSN, self.rq_psn, BITS24, bits24),
+            (QpAttrMask::SQ_PSN, self.sq_psn, BITS24, bits24),
+            (QpAttrMask::MIN_RNR_TIMER, byte(self.min_rnr_timer), 31, five_bits),
+            (QpAttrMask::TIMEOUT, byte(self.timeout), 31, five_bits),
+            (QpAttrMask::RETRY_CNT, byte(self.retry_cnt), 7, "0 to 7"),
+            (QpAttrMask::RNR_RETRY, byte(self.rnr_retry), 7, "0 to 7"),
+        ];
+        for (attr, value, max, allowed) in ranges {
+            match value {
+                Some(value) if value > max => {
+                    return Err(ModifyError::BadValue { attr, value, allowed });
+                }
+                _ => {}
+            }
+        }
+        match self.path_mtu {
+            Some(value) if !is_mtu(value) => {
+                let (attr, allowed) = (QpAttrMask::PATH_MTU, "256, 512, 1024, 2048 or 4096");
+                Err(ModifyError::BadValue { attr, value, allowed })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a queue pair could not be modified ([Q1](cq_core::contract#q1)). Nothing was changed, except with
+/// [`PeerSuspended`](Self::PeerSuspended).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum ModifyError {
+    /// The transition does not exist.
+    Illegal {
+        /// The current state.
+        from: QpState,
+        /// The requested state.
+        to: QpState,
+    },
+    /// The transition requires further attributes.
+    Missing {
+        /// The current state.
+        from: QpState,
+        /// The requested state.
+        to: QpState,
+        /// The missing attributes.
+        missing: QpAttrMask,
+    },
+    /// The transition does not allow these attributes.
+    Superfluous {
+        /// The current state.
+        from: QpState,
+        /// The requested state.
+        to: QpState,
+        /// The attributes that are not allowed.
+        superfluous: QpAttrMask,
+    },
+    /// An attribute's value is out of range.
+    BadValue {
+        /// The attribute.
+        attr: QpAttrMask,
+        /// The requested value.
+        value: u32,
+        /// The allowed values.
+        allowed: &'static str,
+    },
+    /// The queue pair is not in the state that the caller gave as the current one.
+    NotIn {
+        /// The current state.
+        is: QpState,
+        /// The state that the caller gave.
+        claimed: QpState,
+    },
+    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR and its sends are flushed;
+    /// its receives are flushed once that process resumes or ends.
+    PeerSuspended,
+    /// This process was forked from the one that owns the queue pair.
+    Forked,
+    /// The device refused, for another reason.
+    Refused {
+        /// The current state.
+        from: QpState,
+        /// The requested state.
+        to: QpState,
+        /// The attributes that were given.
+        mask: QpAttrMask,
+        /// The error number.
+        errno: Errno,
+    },
+}
+
+numbered_sentences!(
+    /// The number that `ibv_modify_qp(3)` returns.
+    ModifyError {
+        Self::Illegal { from, to } => Errno::EINVAL, ("a queue pair can't go from {from} to {to}");
+        Self::Missing { from, to, missing } => Errno::EINVAL, ("going from {from} to {to} also needs {missing}");
+        Self::Superfluous { from, to, superfluous } => Errno::EINVAL, ("going from {from} to {to} does not take {superfluous}");
+        Self::BadValue { attr, value, allowed } => Errno::EINVAL, ("{attr} can't be {value}: {allowed}");
+        Self::NotIn { is, claimed } => Errno::EINVAL, ("the queue pair is in {is}, not in {claimed}");
+        Self::PeerSuspended => Errno::EBUSY, ("the peer's process is suspended in the middle of a message: resume or end it");
+        Self::Forked => Errno::ENODEV,
+            ("the queue pair is the parent process's: open the device in this one, and create another");
+        Self::Refused { from, to, mask, errno } => errno,
+            ("the device refused to take the queue pair from {from} to {to} with {mask}: {errno}; see ibv_modify_qp(3)");
+    }
+);

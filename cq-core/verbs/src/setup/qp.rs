@@ -1,0 +1,153 @@
+//! Types to create and modify queue pairs.
+
+use core::fmt;
+
+/// `enum ibv_qp_type`: the transport service of a queue pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u32)]
+pub enum QpType {
+    /// Reliable connection: all operations.
+    #[default]
+    Rc = 2,
+    /// Unreliable connection: no READ, atomics or FLUSH. Lost messages are not retransmitted.
+    Uc = 3,
+    /// Unreliable datagram: SEND of a single packet, to any queue pair.
+    Ud = 4,
+}
+
+/// `struct ibv_srq_attr`: the capacities of a shared receive queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SrqInit {
+    /// Maximum number of outstanding receives.
+    pub max_wr: u32,
+    /// Maximum number of SGEs in a receive.
+    pub max_sge: u32,
+}
+
+/// `struct ibv_qp_cap`: the capacities of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct QpCaps {
+    /// Maximum number of outstanding send requests. With 0, the send queue accepts none.
+    pub max_send_wr: u32,
+    /// Maximum number of outstanding receive requests. With 0, the receive queue accepts none.
+    pub max_recv_wr: u32,
+    /// Maximum number of SGEs in a send request.
+    pub max_send_sge: u32,
+    /// Maximum number of SGEs in a receive request.
+    pub max_recv_sge: u32,
+    /// Maximum number of inline bytes in a send request.
+    pub max_inline: u32,
+}
+
+impl QpCaps {
+    /// Usual capacities: 128 requests in each queue, with one SGE or up to 64 inline bytes each.
+    pub const USUAL: Self = Self {
+        max_send_wr: 128,
+        max_recv_wr: 128,
+        max_send_sge: 1,
+        max_recv_sge: 1,
+        max_inline: 64,
+    };
+}
+
+/// `struct ibv_qp_init_attr`: the attributes of a new queue pair. `Cq` and `Srq` are the transport's handle of a
+/// completion queue, to which a completion queue dereferences, and its shared receive queue.
+#[derive(Debug)]
+pub struct QpInit<'a, Cq, Srq> {
+    /// The type.
+    pub qp_type: QpType,
+    /// The completion queue of sends.
+    pub send_cq: &'a Cq,
+    /// The completion queue of receives. It may be the same.
+    pub recv_cq: &'a Cq,
+    /// The shared receive queue, if it has no receive queue of its own ([Q9](cq_core::contract#q9)). The capacities of
+    /// receives in `caps` are then ignored.
+    pub srq: Option<&'a Srq>,
+    /// The capacities.
+    pub caps: QpCaps,
+    /// Whether every send is signaled, whatever its flags say.
+    pub sq_sig_all: bool,
+}
+
+impl<'a, Cq, Srq> QpInit<'a, Cq, Srq> {
+    /// A reliable connection with one completion queue and the [usual capacities](QpCaps::USUAL).
+    #[must_use]
+    pub const fn new(cq: &'a Cq) -> Self {
+        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
+        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
+    }
+}
+
+// Derives would also require `Cq: Copy` and `Srq: Copy`.
+impl<Cq, Srq> Copy for QpInit<'_, Cq, Srq> {}
+impl<Cq, Srq> Clone for QpInit<'_, Cq, Srq> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+cq_core::own_flags! {
+    /// `enum ibv_qp_attr_mask`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct QpAttrMask: u32 {
+        /// New state.
+        const STATE = 1;
+        /// Current state, as the caller assumes it.
+        const CUR_STATE = 1 << 1;
+        /// Whether to report SQ_DRAINED when the send queue is drained.
+        const EN_SQD_ASYNC_NOTIFY = 1 << 2;
+        /// Operations that the peer may request.
+        const ACCESS_FLAGS = 1 << 3;
+        /// Index of the partition key.
+        const PKEY_INDEX = 1 << 4;
+        /// Port of the device.
+        const PORT = 1 << 5;
+        /// Queue key; datagrams only.
+        const QKEY = 1 << 6;
+        /// Address vector of the peer's port.
+        const AV = 1 << 7;
+        /// Path MTU.
+        const PATH_MTU = 1 << 8;
+        /// Time to wait for a response before a retry.
+        const TIMEOUT = 1 << 9;
+        /// Number of retries.
+        const RETRY_CNT = 1 << 10;
+        /// Number of retries if the peer has no receive posted.
+        const RNR_RETRY = 1 << 11;
+        /// First packet sequence number to receive.
+        const RQ_PSN = 1 << 12;
+        /// Maximum number of outstanding READs and atomics as requester.
+        const MAX_QP_RD_ATOMIC = 1 << 13;
+        /// Alternate path.
+        const ALT_PATH = 1 << 14;
+        /// Time that the peer waits before a retry if no receive was posted.
+        const MIN_RNR_TIMER = 1 << 15;
+        /// First packet sequence number to send.
+        const SQ_PSN = 1 << 16;
+        /// Maximum number of outstanding READs and atomics as responder.
+        const MAX_DEST_RD_ATOMIC = 1 << 17;
+        /// State of the path migration.
+        const PATH_MIG_STATE = 1 << 18;
+        /// Capacities.
+        const CAP = 1 << 19;
+        /// Number of the peer's queue pair.
+        const DEST_QPN = 1 << 20;
+        /// Rate limit for packet pacing, in kbps.
+        const RATE_LIMIT = 1 << 25;
+    }
+}
+
+impl QpAttrMask {
+    /// The attributes of one change alone, which a queue pair does not keep.
+    pub const ONCE: Self = Self::CUR_STATE.union(Self::EN_SQD_ASYNC_NOTIFY);
+}
+
+impl fmt::Display for QpAttrMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        bitflags::parser::to_writer(self, f)
+    }
+}

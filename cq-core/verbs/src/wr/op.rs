@@ -1,0 +1,145 @@
+//! The operations of send requests and their remote memory.
+
+use crate::setup::Access;
+
+/// An address in the peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct RemoteAddr {
+    /// Start address at the peer.
+    pub addr: u64,
+    /// Remote key of the memory region or window.
+    pub rkey: u32,
+}
+
+cq_core::own_flags! {
+    /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub struct Placement: u32 {
+        /// The data is visible to all readers of the memory.
+        const GLOBAL = 1;
+        /// The data survives a power loss.
+        const PERSISTENT = 1 << 1;
+    }
+}
+
+/// `enum ibv_selectivity_level`: the range that a FLUSH covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u32)]
+pub enum Selectivity {
+    /// The address range of the request.
+    Range = 0,
+    /// The whole memory region.
+    Region = 1,
+}
+
+/// Parameters to bind a memory window of type 2: `struct ibv_mw_bind_info` and the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WindowBind {
+    /// Current key of the window.
+    pub window: u32,
+    /// New key of the window. Only the low byte may differ; see [`inc_rkey`](crate::setup::inc_rkey).
+    pub rkey: u32,
+    /// Local key of the underlying memory region.
+    pub lkey: u32,
+    /// Start address of the window.
+    pub addr: u64,
+    /// Length in bytes.
+    pub length: u64,
+    /// Access rights of the peer.
+    pub access: Access,
+}
+
+/// The operation of a send request ([Q6](cq_core::contract#q6)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum SendOp {
+    /// Sends to a receive of the peer, optionally with immediate data.
+    Send {
+        /// Immediate data in network byte order.
+        imm: Option<[u8; 4]>,
+    },
+    /// SEND_WITH_INV: sends to a receive of the peer. The key of one of the peer's memory windows is invalidated before
+    /// the receive completes.
+    SendInvalidate {
+        /// Key of the window.
+        rkey: u32,
+    },
+    /// Writes to the peer's memory. With immediate data, it also consumes a receive of the peer, whose completion
+    /// notifies the peer.
+    Write {
+        /// Destination.
+        remote: RemoteAddr,
+        /// Immediate data in network byte order.
+        imm: Option<[u8; 4]>,
+    },
+    /// Reads the peer's memory into the SGEs of the request.
+    Read {
+        /// Source.
+        remote: RemoteAddr,
+    },
+    /// Atomically replaces eight bytes of the peer's memory if they equal `compare`. Their previous value is written to
+    /// the request's SGEs, eight bytes in total, in host byte order.
+    CompareSwap {
+        /// The eight bytes. The address must be a multiple of eight.
+        remote: RemoteAddr,
+        /// Expected value.
+        compare: u64,
+        /// New value.
+        swap: u64,
+    },
+    /// Atomically adds to eight bytes of the peer's memory, wrapping on overflow. Their previous value is written to
+    /// the request's SGEs, eight bytes in total, in host byte order.
+    FetchAdd {
+        /// The eight bytes. The address must be a multiple of eight.
+        remote: RemoteAddr,
+        /// Value to add.
+        add: u64,
+    },
+    /// Atomically writes the request's eight bytes to the peer's memory.
+    AtomicWrite {
+        /// Destination. The address must be a multiple of eight.
+        remote: RemoteAddr,
+    },
+    /// Completes once earlier writes to the peer's memory have reached the requested placement. It carries no data.
+    Flush {
+        /// Start of the range.
+        remote: RemoteAddr,
+        /// Length in bytes.
+        length: u32,
+        /// Requested placement.
+        placement: Placement,
+        /// Whether to flush the range or the whole region.
+        selectivity: Selectivity,
+    },
+    /// BIND_MW: binds a local memory window. It carries no data.
+    BindWindow(WindowBind),
+    /// LOCAL_INV: invalidates the key of a local memory window. It carries no data.
+    LocalInvalidate {
+        /// Key of the window.
+        rkey: u32,
+    },
+}
+
+impl SendOp {
+    /// Whether the response is written to the request's SGEs, as for READ and atomics. These count towards
+    /// `max_rd_atomic`, and FENCE waits for them.
+    #[must_use]
+    pub const fn returns_data(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
+    }
+
+    /// Whether the operation transfers data of the request. If not, its SGEs are ignored.
+    #[must_use]
+    pub const fn carries_data(&self) -> bool {
+        !matches!(self, Self::Flush { .. } | Self::BindWindow(_) | Self::LocalInvalidate { .. })
+    }
+}

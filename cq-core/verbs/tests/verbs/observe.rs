@@ -1,0 +1,217 @@
+//! Queues with an observer: what is for the queue reaches it; and what a queue tells of how much it holds.
+
+use cq_core::observe::{Observed, Observer};
+use cq_testing::fault::{FaultInjector, Faults};
+use cq_testing::rules::{self, Fixture, Kind};
+use cq_verbs::budget::Budgeted;
+use cq_verbs::device::{self, Destroy};
+use cq_verbs::setup::{InUse, ModerateError, ResizeError};
+
+use super::counters::{Counted, counted, events, script};
+use super::send as wc;
+use super::*;
+
+#[test]
+fn wrappers_hand_on_what_is_for_the_queue_below() {
+    let script = script().on_poll(Ok(&[])).on_poll(Ok(&[]));
+    let (queue, inner) = counted(&script);
+    let (mut queue, outer) = counted(FaultInjector::<_, 4>::new(queue, &Faults::seeded(1)));
+    fn look(mut queue: impl Arm) {
+        queue.took_events(2);
+        queue.poll(&mut [wc(0)]).unwrap();
+    }
+    look(&mut queue);
+    assert_eq!(events(&inner), (0, 2, 2));
+    assert_eq!(events(&outer), (0, 2, 2));
+    assert_eq!((queue.key(), queue.transport().injected().seed), (KEY, 1));
+    assert_eq!(queue.transport().transport().arm(Notify::Next), Ok(Armed::Armed));
+    let (_, recorder) = queue.into_parts();
+    assert_eq!(recorder.counters().snapshot(), outer.snapshot());
+    assert_eq!(events(&inner).0, 1);
+}
+
+/// A device's queue: its calls are recorded.
+#[derive(Debug, Default)]
+struct Native(std::sync::Mutex<Vec<String>>);
+
+impl Native {
+    fn record(&self, call: impl Into<String>) {
+        self.0.lock().unwrap().push(call.into());
+    }
+}
+
+impl PollCq for Native {
+    fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
+        Ok(0)
+    }
+}
+
+impl Arm for Native {
+    fn arm(&mut self, _: Notify) -> Result<Armed, ArmError> {
+        Err(ArmError::NoChannel)
+    }
+
+    fn key(&self) -> CqKey {
+        KEY
+    }
+}
+
+impl Destroy for Native {
+    fn destroy(self) -> Result<(), InUse<Self>> {
+        Err(InUse::new(self, "queue", "its users"))
+    }
+}
+
+impl Capacity for Native {
+    fn capacity(&self) -> u32 {
+        7
+    }
+}
+
+impl device::Cq for Native {
+    type Handle = &'static str;
+
+    fn handle(&self) -> &'static str {
+        "its handle"
+    }
+
+    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
+        self.record(format!("resize {capacity}"));
+        Ok(capacity + 1)
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
+        self.record(format!("moderate {count} {period}"));
+        Err(ModerateError::Unsupported)
+    }
+}
+
+#[test]
+fn the_queue_of_a_device_keeps_its_methods() {
+    let (mut queue, counters) = counted(Native::default());
+    assert_eq!((device::Cq::handle(&queue), queue.capacity()), ("its handle", 7));
+    assert_eq!(device::Cq::resize(&mut queue, 9), Ok(10));
+    assert_eq!(device::Cq::moderate(&mut queue, 2, 3), Err(ModerateError::Unsupported));
+    let refused = queue.destroy().unwrap_err();
+    assert_eq!(refused.to_string(), "the queue is still in use: destroy its users first");
+    let mut queue = refused.handle;
+    assert_eq!(*queue.transport().0.lock().unwrap(), ["resize 9", "moderate 2 3"]);
+    assert_eq!(queue.poll(&mut [wc(0)]), Ok(0));
+    assert_eq!(counters.snapshot().polls, 1, "it counts on");
+}
+
+fn hold(queue: impl PollCq, count: usize) -> bool {
+    queue.holds_more_than(count)
+}
+
+#[test]
+fn how_much_a_queue_holds_is_known_up_to_its_storage() {
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split();
+    let holds = |consumer: &Consumer<'_>, count: usize| {
+        assert_eq!(consumer.len(), count);
+        for fewer in 0..9 {
+            assert_eq!(consumer.holds_more_than(fewer), fewer < count, "{fewer} of {count}");
+        }
+    };
+    for count in 0..4 {
+        holds(&consumer, count);
+        producer.push(&wc(1)).unwrap();
+    }
+    holds(&consumer, 4);
+    consumer.poll(&mut [wc(0); 3]).unwrap();
+    holds(&consumer, 1);
+    // Across the end of the ring.
+    producer.push_batch(&[wc(1); 3]).unwrap();
+    holds(&consumer, 4);
+    let lent = |queue: &mut Consumer<'_>, count| hold(queue, count);
+    assert!(lent(&mut consumer, 3) && !lent(&mut consumer, 4));
+    assert!(!hold(&script(), 0), "not known");
+    let (queue, _) = counted(Budgeted::with_capacity(consumer, 4));
+    assert!(queue.holds_more_than(3) && !queue.holds_more_than(4));
+}
+
+#[test]
+fn x04_a_slot_of_a_later_round_is_not_one_more() {
+    let control = Control::new();
+    let slots: [raw::Slot; 4] = Default::default();
+    let queue = || raw_queue(&control, &slots, &[], 4).unwrap();
+    // As another process could write it: the first slot, a round later.
+    queue().into_producer(Tail::from_words([4, 8]), NoChannel).push(&wc(1)).unwrap();
+    let consumer = queue().into_consumer(0, NoChannel);
+    (0..9).for_each(|count| assert!(!consumer.holds_more_than(count), "{count}"));
+}
+
+#[cfg(not(cq_core_word32))]
+#[test]
+fn how_much_a_queue_with_several_producers_holds_is_known() {
+    let (mut producer, mut consumer) = mpsc::HeapCq::new(4).unwrap().split();
+    assert!(!consumer.holds_more_than(0));
+    producer.push_batch(&[wc(1); 3]).unwrap();
+    assert!(consumer.holds_more_than(2) && !consumer.holds_more_than(3));
+    consumer.poll(&mut [wc(0)]).unwrap();
+    assert!(consumer.holds_more_than(1) && !consumer.holds_more_than(2));
+}
+
+/// A queue that counts, as the transport under test.
+struct Rules {
+    device: Producer<'static, OnChannel<&'static Bell>>,
+    queue: Counted<Consumer<'static, OnChannel<Option<&'static Bell>>>>,
+    channel: &'static Bell,
+}
+
+impl Fixture for Rules {
+    type Queue = Counted<Consumer<'static, OnChannel<Option<&'static Bell>>>>;
+    type Channel = &'static Bell;
+    const CAPACITY: usize = 8;
+
+    fn new() -> Self {
+        let channel: &Bell = Box::leak(Box::default());
+        let (device, consumer) = HeapCq::new(8).unwrap().split_with(KEY, channel);
+        Self { device, queue: counted(consumer).0, channel }
+    }
+
+    fn queue(&mut self) -> &mut Self::Queue {
+        &mut self.queue
+    }
+
+    fn channel(&mut self) -> &mut Self::Channel {
+        &mut self.channel
+    }
+
+    fn complete(&mut self, kind: Kind, wr_id: u64) {
+        self.device.push(&kind.entry(wr_id)).unwrap();
+    }
+}
+
+#[test]
+fn an_observed_queue_keeps_the_rules() {
+    assert_eq!(rules::all::<Rules>(), Ok(()));
+}
+
+/// Sees the events only.
+#[derive(Default)]
+struct Taken(Vec<u32>);
+
+impl Observer for Taken {
+    fn polled(&mut self, _: &impl PollCq, _: usize, _: &[Wc]) {}
+
+    fn took_events(&mut self, count: u32) {
+        self.0.push(count);
+    }
+}
+
+#[test]
+fn n09_an_observer_is_told_of_events_and_not_that_there_are_none() {
+    let end = Some(Duration::from_secs(1));
+    let script = script().on_arm(Err(ArmError::NoChannel)).on_poll(Err(PollError::Failed));
+    let mut cq = CompletionQueue::new(Observed::new(&script, Taken::default()));
+    assert!(cq.wait(&mut [wc(0)], &mut &script, end).is_err());
+    assert!(cq.poll(&mut [wc(0)]).is_err());
+    assert_eq!(cq.wait(&mut [wc(0)], &mut &script, end), Ok(&[][..]));
+    assert_eq!(cq.get_ref().observer().0, [0; 0]);
+
+    let script = self::script().on_poll(Ok(&[])).on_event(Ok(KEY)).on_event(Ok(KEY));
+    let mut cq = CompletionQueue::new(Observed::new(&script, Taken::default()));
+    assert_eq!(cq.wait(&mut [wc(0)], &mut &script, end), Ok(&[][..]));
+    assert_eq!(cq.get_ref().observer().0, [2]);
+}

@@ -1,0 +1,404 @@
+//! Queue pairs and shared receive queues with their ledgers and reservations.
+
+mod ends;
+mod left;
+mod retiring;
+
+use std::ops::ControlFlow::{Break, Continue};
+use std::sync::{Arc, Mutex};
+
+use cq_verbs::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
+use cq_verbs::device::{Destroy, QueuePair, SharedReceiveQueue};
+use cq_verbs::ledger::*;
+use cq_verbs::setup::*;
+use cq_verbs::tracked::*;
+
+use super::ledger::Pair;
+use super::*;
+
+/// A queue pair that shares its state with its completion queue.
+#[derive(Clone, Default)]
+pub(super) struct Qp {
+    pair: Arc<Mutex<Pair>>,
+    /// What it was modified to.
+    states: Arc<Mutex<Vec<QpState>>>,
+    /// Its number, less 1.
+    pub(super) nth: u32,
+    pub(super) refuses: Arc<Mutex<Option<ModifyError>>>,
+}
+
+impl std::fmt::Debug for Qp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Qp")
+    }
+}
+
+const REFUSED: ModifyError = ModifyError::Illegal { from: QpState::RESET, to: QpState::ERR };
+
+impl Qp {
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Pair) -> T) -> T {
+        change(&mut self.pair.lock().unwrap())
+    }
+
+    /// Its completion queue, with a budget of this size.
+    fn cq(&self, capacity: u32) -> (Queue, Arc<Budget>) {
+        let queue = Budgeted::with_capacity(Cq(self.pair.clone()), capacity);
+        let budget = queue.budget().clone();
+        (CompletionQueue::new(queue), budget)
+    }
+}
+
+impl Post for Qp {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.with(|pair| pair.post_send(list))
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.with(|pair| pair.post_recv(list))
+    }
+
+    fn quiesce(&mut self) -> bool {
+        self.with(Post::quiesce)
+    }
+
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.with(|pair| pair.check_send(wr))
+    }
+
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        self.with(|pair| pair.check_recv(wr))
+    }
+}
+
+impl QueuePair for Qp {
+    type Ah = u32;
+    type Directed<'a> = Qp;
+
+    fn number(&self) -> u32 {
+        1 + self.nth
+    }
+
+    fn qp_type(&self) -> QpType {
+        QpType::Rc
+    }
+
+    fn caps(&self) -> QpCaps {
+        QpCaps::USUAL
+    }
+
+    fn state(&self) -> Result<QpState, DeviceError> {
+        Ok(*self.states.lock().unwrap().last().unwrap_or(&QpState::RESET))
+    }
+
+    fn attributes(&self) -> Result<QpAttr, DeviceError> {
+        Ok(QpAttr::new())
+    }
+
+    fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+        if let Some(error) = *self.refuses.lock().unwrap() {
+            return Err(error);
+        }
+        let state = attr.state.expect("every change here is one of the state");
+        self.states.lock().unwrap().push(state);
+        self.with(|pair| match state {
+            QpState::ERR => pair.fail(),
+            QpState::RESET => {
+                pair.sends.clear();
+                pair.receives.clear();
+                pair.has_failed = false;
+            }
+            _ => {}
+        });
+        Ok(())
+    }
+
+    fn endpoint(&self, _port: &Port) -> Endpoint {
+        Endpoint::new(QueuePair::number(self))
+    }
+
+    fn connect(&mut self, _port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
+        self.with(|pair| {
+            pair.peer = peer.qp_num;
+            let illegal = ModifyError::Illegal { from: QpState::RESET, to: QpState::RTR };
+            if pair.connects { Ok(()) } else { Err(illegal) }
+        })
+    }
+
+    fn activate(&mut self, _port: &Port, qkey: u32) -> Result<(), ModifyError> {
+        assert_eq!(qkey, 7);
+        Err(ModifyError::Illegal { from: QpState::RESET, to: QpState::RTS })
+    }
+
+    fn to<'a>(&'a mut self, destination: &Destination<'a, u32>) -> Qp {
+        assert_eq!(destination.qp_num, 5);
+        self.clone()
+    }
+}
+
+impl Destroy for Qp {
+    fn destroy(self) -> Result<(), InUse<Self>> {
+        if self.with(|pair| pair.is_used) {
+            return Err(InUse::new(self, "queue", "its users"));
+        }
+        Ok(())
+    }
+}
+
+/// As a shared receive queue.
+impl SharedReceiveQueue for Qp {
+    fn number(&self) -> u32 {
+        1
+    }
+
+    fn caps(&self) -> SrqInit {
+        SrqInit { max_wr: 8, max_sge: 1 }
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        Post::post_recv(self, list)
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
+        Err(ArmLimitError::TooMany { asked: limit, max: 8 })
+    }
+
+    fn limit(&self) -> Result<u32, DeviceError> {
+        Ok(3)
+    }
+}
+
+/// Its completion queue.
+struct Cq(Arc<Mutex<Pair>>);
+
+impl PollCq for Cq {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.0.lock().unwrap().poll(out)
+    }
+}
+
+fn ping() -> SendWr<'static> {
+    SendWr::send_inline(0, b"ping").unsignaled()
+}
+
+fn port() -> Port {
+    Port::new(1)
+}
+
+type Queue = CompletionQueue<Budgeted<Cq, Arc<Budget>>>;
+type Tracked<C> = TrackedQp<Qp, u32, char, 4, 2, C>;
+
+/// With so many entries for sends and for receives.
+fn tracked(sends: u32, receives: u32) -> (Tracked<Entries>, Qp, Queue) {
+    let qp = Qp::default();
+    let (cq, budget) = qp.cq(sends + receives);
+    let [sends, receives] =
+        [sends, receives].map(|entries| Reservation::new(&budget, entries).unwrap());
+    (TrackedQp::with(qp.clone(), sends, receives), qp, cq)
+}
+
+/// Polls all, and retires it.
+fn retire<C: Credit>(qp: &mut Tracked<C>, cq: &mut CompletionQueue<impl PollCq>) -> Vec<String> {
+    let (mut buffer, mut seen) = ([Wc::default(); 3], Vec::new());
+    loop {
+        let batch = cq.poll(&mut buffer).unwrap();
+        if batch.is_empty() {
+            return seen;
+        }
+        for wc in batch {
+            seen.extend(qp.retire(wc).map(|done| name(&done)));
+        }
+    }
+}
+
+fn name(done: &Done<'_, u32, char>) -> String {
+    match done {
+        Done::Sent(Sent { token, result }) => format!("{token} {}", result.is_ok()),
+        Done::Received(Received { token, result }) => format!("{token} {}", result.is_ok()),
+    }
+}
+
+#[test]
+fn a_tracked_queue_pair_never_posts_past_its_reservations() {
+    let (mut qp, device, mut cq) = tracked(3, 1);
+    assert_eq!((qp.free_sends(), qp.free_receives(), qp.is_idle()), (3, 1, true));
+    for token in 0..3 {
+        qp.post_send(ping(), token).unwrap();
+    }
+    assert_eq!(qp.post_send(ping(), 3).unwrap_err().why, Refused::QueueFull);
+    assert_eq!(qp.post_sends(&mut [ping()], |_| 3).unwrap_err().why, Refused::QueueFull);
+    qp.post_recv(&[], 'a').unwrap();
+    assert_eq!(qp.post_recv(&[], 'b').unwrap_err().why, Refused::QueueFull);
+    let refused = qp.post_recvs(&mut [RecvWr::new(0, &[])], |_| 'b').unwrap_err();
+    assert_eq!(refused.why, Refused::QueueFull);
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding(), qp.is_idle()), (3, 1, false));
+    device.with(|pair| {
+        pair.deliver(0);
+        (0..3).for_each(|_| pair.execute(WcStatus::SUCCESS));
+    });
+    assert_eq!(retire(&mut qp, &mut cq), ["a true", "0 true", "1 true", "2 true"]);
+    assert!(qp.is_idle());
+    qp.post_sends(&mut [ping(), ping()], |nth| nth as u32).unwrap();
+    qp.post_recvs(&mut [RecvWr::new(0, &[])], |_| 'c').unwrap();
+    assert_eq!((qp.sends_outstanding(), qp.receives_outstanding()), (2, 1));
+    assert!(!qp.is_idle());
+}
+
+#[test]
+fn each_way_of_posting_is_limited() {
+    let full = Err(PostError { posted: 1, why: Refused::QueueFull });
+    let (mut sender, ..) = tracked(1, 0);
+    assert_eq!(sender.post_sends(&mut [ping(), ping()], |_| 0), full);
+    assert!(tracked(1, 0).0.post_recv(&[], 'a').is_err());
+    let (mut receiver, ..) = tracked(0, 1);
+    assert_eq!(receiver.post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), full);
+    assert!(tracked(0, 1).0.post_send(ping(), 0).is_err());
+    let srq = |entries| {
+        let (_cq, budget) = Qp::default().cq(1);
+        let entries = Reservation::new(&budget, entries).unwrap();
+        TrackedSrq::<_, char, _, 6, 1>::with(Qp::default(), [entries])
+    };
+    assert_eq!(srq(1).post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), full);
+    assert!(srq(0).post_recv(&[], 'a').is_err());
+}
+
+#[test]
+fn a_queue_pair_is_created_with_what_it_reserves() {
+    type Created = TrackedQp<Qp, u32, char, 4, 2, Entries>;
+    let ((_send_cq, sends), (_recv_cq, receives)) = (Qp::default().cq(5), Qp::default().cq(3));
+    let create = |caps: QpCaps| {
+        assert_eq!(caps, QpCaps { max_send_wr: 4, max_recv_wr: 2, ..QpCaps::USUAL });
+        Ok(Qp::default())
+    };
+    let refused =
+        Created::create_by([&sends, &receives], QpCaps::USUAL, |_| Err(CreateError::Stuck))
+            .unwrap_err();
+    assert_eq!(refused, CreateTrackedError::Create(CreateError::Stuck));
+    let qp = Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap();
+    assert_eq!((qp.max_sends(), qp.max_receives()), (4, 2));
+    assert_eq!((sends.free(), receives.free()), (1, 1));
+    let overdrawn =
+        |asked| CreateTrackedError::Overdrawn(Overdrawn { asked, free: 1, pending: false });
+    assert_eq!(
+        Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap_err(),
+        overdrawn(4)
+    );
+    let (_cq, enough) = Qp::default().cq(9);
+    assert_eq!(
+        Created::create_by([&enough, &receives], QpCaps::USUAL, create).unwrap_err(),
+        overdrawn(2)
+    );
+}
+
+#[test]
+fn many_receives_are_posted_at_once() {
+    let device = Qp::default();
+    let mut qp = TrackedQp::<_, (), usize, 0, 100>::new(device.clone());
+    let sge = |nth: usize| Sge { addr: 64 * nth as u64, length: 64, lkey: 7 };
+    qp.fill_receives(70, sge, |nth| nth).unwrap();
+    let lengths = device.with(|pair| std::mem::take(&mut pair.lists));
+    assert_eq!(lengths, [32, 32, 6]);
+    device.with(|pair| assert!(pair.addresses.drain(..).eq((0..70).map(|nth| 64 * nth))));
+    // The queue is full after 30 more; the device refuses the fourth of the second list.
+    let full = PostError { posted: 30, why: Refused::QueueFull };
+    assert_eq!(qp.fill_receives(40, sge, |nth| 70 + nth), Err(full));
+    device.with(Pair::fail);
+    let wcs: Vec<_> = device.with(|pair| pair.completions.drain(..).collect());
+    let tokens = wcs.iter().flat_map(|wc| qp.retire(wc).collect::<Vec<_>>());
+    let tokens = tokens.map(|done| match done {
+        Done::Received(received) => received.token,
+        Done::Sent(_) => unreachable!("nothing was sent"),
+    });
+    assert!(tokens.eq(0..100));
+
+    let mut srq = TrackedSrq::<_, usize, Unlimited, 40, 0>::with(Qp::default(), []);
+    assert_eq!(
+        srq.fill(41, sge, |nth| nth),
+        Err(PostError { posted: 40, why: Refused::QueueFull })
+    );
+    let (_cq, budget) = Qp::default().cq(3);
+    let three = Reservation::new(&budget, 3).unwrap();
+    let mut srq = TrackedSrq::<_, usize, _, 40, 1>::with(Qp::default(), [three]);
+    assert_eq!(srq.fill(4, sge, |nth| nth), Err(PostError { posted: 3, why: Refused::QueueFull }));
+    let (mut receiver, ..) = tracked(0, 1);
+    let full = PostError { posted: 1, why: Refused::QueueFull };
+    assert_eq!(receiver.fill_receives(2, sge, |_| 'a'), Err(full));
+}
+
+#[test]
+fn without_a_budget_the_ledgers_limit() {
+    let mut qp = Tracked::new(Qp::default());
+    assert_eq!((qp.free_sends(), qp.free_receives()), (4, 2));
+    qp.reset(|_| (), |_| ()).unwrap();
+    assert_eq!((qp.free_sends(), qp.free_receives()), (4, 2));
+    qp.post_recv(&[], 'a').unwrap();
+    assert!(!qp.is_idle());
+    assert_eq!(QueuePair::number(qp.get_ref()), 1);
+    assert_eq!(Unlimited.usable(), usize::MAX);
+}
+
+#[test]
+fn a_full_send_queue_is_reaped_with_what_else_completes() {
+    let (mut qp, device, mut cq) = tracked(1, 1);
+    qp.post_send(ping(), 0).unwrap();
+    qp.post_recv(&[], 'a').unwrap();
+    device.with(|pair| {
+        pair.completions.push_back(send(99));
+        pair.deliver(0);
+        pair.execute(WcStatus::SUCCESS);
+    });
+    let (mut seen, mut buffer) = (Vec::new(), [Wc::default(); 8]);
+    let reaped = |reaped: Reaped<'_, Done<'_, u32, char>>| {
+        seen.push(match reaped {
+            Reaped::Done(done) => name(&done),
+            Reaped::Other(wc) => format!("other {}", wc.wr_id()),
+            Reaped::Nothing => unreachable!("the queue held something"),
+        });
+        Continue(())
+    };
+    qp.post_send_or_reap(ping(), 1, &mut cq, &mut buffer, reaped).unwrap();
+    assert_eq!(seen, ["other 99", "a true", "0 true"]);
+    assert_eq!(qp.sends_outstanding(), 1);
+}
+
+#[test]
+fn connecting_and_datagrams_are_the_queue_pairs() {
+    let (mut qp, device, _cq) = tracked(2, 0);
+    let port = port();
+    let peer = Endpoint::new(1);
+    assert!(matches!(qp.connect(&port, &peer), Err(ModifyError::Illegal { to: QpState::RTR, .. })));
+    assert!(matches!(qp.activate(&port, 7), Err(ModifyError::Illegal { to: QpState::RTS, .. })));
+    let to = Destination { ah: &3, qp_num: 5, qkey: 7 };
+    qp.post_send_to(&to, ping(), 0).unwrap();
+    qp.post_send_to(&to, ping(), 1).unwrap();
+    assert_eq!(qp.post_send_to(&to, ping(), 2).unwrap_err().why, Refused::QueueFull);
+    assert_eq!(device.with(|pair| pair.sends.len()), 2);
+}
+
+#[test]
+fn q09_a_shared_receive_queue_uses_no_more_than_the_smallest_reservation() {
+    let device = Qp::default();
+    let ((mut cq, large), (_other, small)) = (device.cq(8), device.cq(3));
+    let [eight, three] = [(&large, 8), (&small, 3)]
+        .map(|(budget, entries)| Reservation::new(budget, entries).unwrap());
+    let mut srq = TrackedSrq::<_, char, _, 6, 2>::with(device.clone(), [eight, three]);
+    assert_eq!((srq.free(), srq.outstanding()), (3, 0));
+    srq.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
+    srq.post_recv(&[], 'c').unwrap();
+    assert_eq!(srq.post_recv(&[], 'd').unwrap_err().why, Refused::QueueFull);
+    assert_eq!(
+        srq.post_recvs(&mut [RecvWr::new(0, &[])], |_| 'd').unwrap_err().why,
+        Refused::QueueFull
+    );
+    device.with(|pair| pair.deliver(1));
+    let mut buffer = [Wc::default(); 2];
+    let batch = cq.poll(&mut buffer).unwrap();
+    let received: Vec<_> = batch.iter().map(|wc| srq.retire(wc).unwrap().token).collect();
+    assert_eq!((received, srq.outstanding(), srq.free()), (vec!['b'], 2, 1));
+    assert!(srq.retire(&send(1)).is_none());
+    assert_eq!(srq.arm_limit(9), Err(ArmLimitError::TooMany { asked: 9, max: 8 }));
+    assert_eq!(srq.limit(), Ok(3));
+    assert_eq!(SharedReceiveQueue::caps(srq.get_ref()).max_sge, 1);
+    // Without completion queues it is limited by its ledger.
+    let mut srq = TrackedSrq::<_, char, Unlimited, 6, 0>::with(device, []);
+    assert_eq!(srq.free(), 6);
+}
