@@ -136,7 +136,8 @@ pub static STAGES: [Stage; 21] = [
         .why("differences of format hide the other differences"),
     Stage::new("layers", 5, layers::run)
         .shows("in each crate that is listed in verify/layers.toml, a module uses only those below it; between crates cargo holds it")
-        .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone"),
+        .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone")
+        .misses("paths by `super`, and what a name imported from elsewhere leads to"),
     Stage::new("layout", 60, layout::run)
         .shows("the C ABI has the structures, constants and symbols of libibverbs and librdmacm")
         .why("a wrong offset silently corrupts a program that can't be changed")

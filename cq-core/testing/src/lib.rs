@@ -1,6 +1,21 @@
 //! For tests over [`cq_core`]: [`fake`], a scripted transport, and [`fault`], fault injection for any transport, test a
 //! program; [`rules`] tests a transport.
 //!
+//! ```
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::transport::{CqKey, PollError};
+//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_testing::fake::Script;
+//!
+//! let script = Script::<8>::new(CqKey { index: 0, generation: 1 })
+//!     .on_poll(Ok(&[Wc::new(7, WcStatus::RETRY_EXC_ERR, 5)]))
+//!     .on_poll(Err(PollError::Closed));
+//! let (mut cq, mut batch) = (CompletionQueue::new(&script), [Wc::default(); 4]);
+//! assert_eq!(cq.poll(&mut batch)?[0].status(), WcStatus::RETRY_EXC_ERR);
+//! assert_eq!(cq.poll(&mut batch), Err(PollError::Closed));
+//! # Ok::<(), PollError>(())
+//! ```
+//!
 //! | guide | for a program that |
 //! |---|---|
 //! | [`testing`](guide::testing) | is to be tested with everything that can go wrong |

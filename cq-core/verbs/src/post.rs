@@ -1,4 +1,17 @@
 //! Posting work requests: the trait that a queue pair implements, and why a request is refused.
+//!
+//! ```
+//! use cq_core::transport::CqKey;
+//! use cq_testing::fake::Script;
+//! use cq_verbs::post::{Post, PostError, Refused};
+//! use cq_verbs::wr::SendWr;
+//!
+//! // A queue pair: here a script, which takes one request and refuses the next.
+//! let script = Script::<8>::new(CqKey { index: 0, generation: 1 });
+//! let script = script.on_send(Ok(1)).on_send(Err(Refused::QueueFull));
+//! let list = [SendWr::send_inline(1, b"first"), SendWr::send_inline(2, b"second")];
+//! assert_eq!((&script).post_send(&list), Err(PostError { posted: 1, why: Refused::QueueFull }));
+//! ```
 
 use core::fmt;
 
