@@ -5,16 +5,15 @@ use walkdir::{DirEntry, WalkDir};
 use super::{OPTIONAL, libibverbs, markdown};
 use crate::run::{Job, Stop, flags, root};
 
-/// How a reader renders the libraries, as their READMEs say: with no more than a crate has by default.
-const BY_DEFAULT: [&str; 2] =
-    ["doc --no-deps -p cq-core -p cq-verbs -p cq-testing", "doc --no-deps -p transport-rxe-loop"];
+/// How a reader renders the engine and what stands on it: with no more than each has by default.
+const BY_DEFAULT: &str = "doc --profile checker --no-deps -p cq-core -p cq-verbs -p cq-testing";
 
 /// Renders the documentation without a warning, and follows the links of the pages.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too, as docs.rs renders it, and the guides link to all of it.
     let all = format!("doc {} --no-deps --features {OPTIONAL}", libibverbs::WORKSPACE);
     let private = job.long.then(|| format!("{all} --document-private-items"));
-    for words in private.into_iter().chain(BY_DEFAULT.map(str::to_owned)).chain([all]) {
+    for words in private.into_iter().chain([BY_DEFAULT.to_owned(), all]) {
         let mut doc = libibverbs::cargo(&words);
         doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
         job.run(&format!("cargo {words}"), &mut doc)?;
