@@ -190,7 +190,7 @@ pub static STAGES: [Stage; 21] = [
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
     Stage::new("package", 100, package::run)
-        .shows("each library builds from its package alone, by the oldest promised compiler, with none and with all features; manifests and the tables of features are complete")
+        .shows("each library builds from its package alone, and all together with all features, by the oldest promised compiler; manifests and the tables of features are complete")
         .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
         .long("each feature by itself")
         .packages(&[libibverbs::PACKAGES]),

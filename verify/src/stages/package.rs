@@ -42,9 +42,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         return Err(Stop::Failed(faults.join("; ")));
     }
     let compiler = Compiler::oldest(job);
-    for package in &libraries {
-        build(job, &compiler, package)?;
-    }
+    build(job, &compiler, &libraries)?;
     let names: Vec<_> = libraries.iter().map(|package| package.name.as_str()).collect();
     let (count, names, words) = (dependencies.len(), names.join(", "), &compiler.words);
     Ok(format!("{names}: built from their packages {words}, with {count} dependencies"))
@@ -99,21 +97,29 @@ fn workspace(libraries: &[&Package]) -> String {
     )
 }
 
-/// Builds a package alone, since another one might ask for what it forgot: as it is, and with all features; with `--long`
-/// also with each of them.
-fn build(job: &mut Job, compiler: &Compiler, package: &Package) -> Result<(), Stop> {
-    let each = package.features.keys().filter(|_| job.long);
-    let features: Vec<_> = each.map(|name| format!("--features={name}")).collect();
-    let all = (!package.features.is_empty()).then(|| "--all-features".to_owned());
-    for features in [String::new()].into_iter().chain(features).chain(all) {
-        let mut check = compiler.cargo();
-        check.args(["check", "--package", &package.name]).args(features.split_whitespace());
-        check.arg("--manifest-path").arg(Path::new(SOURCES).join("Cargo.toml"));
-        check.env("CARGO_TARGET_DIR", TARGET);
-        let what = format!("cargo check of {} {features}", folder(package));
-        job.run(what.trim_end(), libibverbs::with_libclang(&mut check))?;
+/// Builds each package alone as it is, since another one might ask for what it forgot, and all together with all features;
+/// with `--long` also each with each of its features.
+fn build(job: &mut Job, compiler: &Compiler, libraries: &[&Package]) -> Result<(), Stop> {
+    let long = job.long;
+    for package in libraries {
+        let features = package.features.keys().filter(|_| long);
+        let features = features.map(|name| format!(" --features={name}"));
+        for features in [String::new()].into_iter().chain(features) {
+            check(job, compiler, &format!("--package={}{features}", package.name))?;
+        }
     }
-    Ok(())
+    let all: String = libraries.iter().map(|it| format!("--package={} ", it.name)).collect();
+    check(job, compiler, &(all + "--all-features"))
+}
+
+/// Checks this selection, in cargo's words.
+fn check(job: &mut Job, compiler: &Compiler, selection: &str) -> Result<(), Stop> {
+    let mut check = compiler.cargo();
+    check.arg("check").args(selection.split_whitespace());
+    check.arg("--manifest-path").arg(Path::new(SOURCES).join("Cargo.toml"));
+    check.env("CARGO_TARGET_DIR", TARGET);
+    let what = format!("cargo check {selection}");
+    job.run(&what, libibverbs::with_libclang(&mut check)).map(drop)
 }
 
 /// What the packages are built with.
