@@ -82,7 +82,7 @@ fn compare<D: Device>(device: &D, bytes: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run() -> Result<(), Failure> {
+fn main() -> Result<(), Failure> {
     let mut arguments = env::args().skip(1);
     let mib: usize = arguments.next().map_or(Ok(64), |mib| mib.parse())?;
     let bytes = mib.checked_mul(1 << 20).context("that are too many MiB")?;
@@ -92,10 +92,6 @@ fn run() -> Result<(), Failure> {
         Some("verbs") => compare(&transport_verbs::Context::open_first()?, bytes),
         Some(other) => Err(anyhow!("{other}: choose loop or, with the feature, verbs")),
     }
-}
-
-fn main() -> Result<(), Failure> {
-    run()
 }
 
 #[test]

@@ -41,10 +41,6 @@ const RECEIVES: usize = 128;
 const SIZE: usize = size_of::<u64>();
 
 fn main() -> Result<(), Failure> {
-    run()
-}
-
-fn run() -> Result<(), Failure> {
     let Story { log, at_overrun, after_overrun, after_death } = match env::args().nth(1).as_deref()
     {
         None | Some("loop") => recover(&Loopback::open("loop0")?)?,

@@ -23,10 +23,6 @@ use transport_rxe_loop::verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 type Failure = anyhow::Error;
 
 fn main() -> Result<(), Failure> {
-    run()
-}
-
-fn run() -> Result<(), Failure> {
     let records =
         ["a WRITE moves the record", "a SEND commits it", "and an acknowledgement ends it"];
     let copy = match env::args().nth(1).as_deref() {

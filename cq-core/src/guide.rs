@@ -1,4 +1,5 @@
-//! Guides to the engine: one subject each, from the first line to what can go wrong.
+//! Guides to the engine alone, from the first line to what can go wrong. Those to what stands on it are pages of cq-verbs and
+//! cq-testing.
 //!
 //! | guide | for a program that |
 //! |---|---|

@@ -46,7 +46,7 @@
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`sync`] | the memory orderings and their rationale |
-//! | [`contract`], [`guide`] | the rules of behavior, cited by number (`C4`, `N6`); guides to events and to firmware |
+//! | [`contract`], [`guide`] | the rules of behaviour, cited by number (`C4`, `N6`); a guide to firmware |
 //!
 //! # The protocol
 //! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation in that

@@ -75,7 +75,7 @@ macro_rules! foreign_number {
 /// `bitflags!` with `defmt::Format`.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! own_flags {
+macro_rules! foreign_flags {
     ($(#[$meta:meta])* pub struct $name:ident: u32 { $($(#[$doc:ident $($text:tt)*])* const $flag:ident = $bits:expr;)+ $(const _ = $unknown:expr;)? }) => {
         bitflags::bitflags! {
             $(#[$meta])*
@@ -113,6 +113,44 @@ pub fn write_flags<N: defmt::Format>(bits: u32, names: &[(u32, N)], f: defmt::Fo
         }
     }
     defmt::write!(f, "{=u32:#x}", rest);
+}
+
+/// How a crate's loom models weaken one of its `Site`s: `intact`, `at` and, under loom, `weaken`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! weakened_sites {
+    ($site:ty) => {
+        #[cfg(loom)]
+        std::thread_local! {
+            static WEAKENED: core::cell::Cell<Option<$site>> = const { core::cell::Cell::new(None) };
+        }
+
+        /// Whether a site is not weakened; `false` only inside `weaken`, under loom.
+        #[cfg(loom)]
+        pub fn intact(site: $site) -> bool {
+            WEAKENED.get() != Some(site)
+        }
+
+        /// Always `true`: sites are weakened under loom only.
+        #[cfg(not(loom))]
+        #[inline(always)]
+        #[must_use]
+        pub const fn intact(_: $site) -> bool {
+            true
+        }
+
+        /// Returns `ordering`, or Relaxed if a model weakens `site`.
+        #[inline(always)]
+        pub fn at(site: $site, ordering: core::sync::atomic::Ordering) -> core::sync::atomic::Ordering {
+            if intact(site) { ordering } else { core::sync::atomic::Ordering::Relaxed }
+        }
+
+        /// Runs `model` with one site weakened.
+        #[cfg(loom)]
+        pub fn weaken<R>(site: $site, model: impl FnOnce() -> R) -> R {
+            $crate::sync::weaken_in(&WEAKENED, site, model)
+        }
+    };
 }
 
 /// Declares functions that are `const`, except under loom, whose atomics cannot be created in a constant.

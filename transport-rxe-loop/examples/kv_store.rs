@@ -274,7 +274,7 @@ fn supervise(path: &Path, stop: &StopHandle) -> Result<(), Failure> {
     }
 }
 
-fn run() -> Result<(), Failure> {
+fn main() -> Result<(), Failure> {
     if let Some(path) = env::args_os().nth(1) {
         let mut numbers = env::args().skip(2).map(|number| number.parse());
         let mut next = || numbers.next().context("arguments: SOCKET KEY ROUNDS");
@@ -296,8 +296,4 @@ fn run() -> Result<(), Failure> {
     let completions = counts.completions.total();
     println!("{served} requests served by {completions} completions, {} values", values.len());
     Ok(())
-}
-
-fn main() -> Result<(), Failure> {
-    run()
 }

@@ -78,6 +78,7 @@ use std::sync::atomic::fence;
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
+use self::site::at;
 #[cfg(loom)]
 pub use self::site::weaken;
 pub use self::site::{Site, intact};
@@ -313,9 +314,4 @@ pub fn write_fence() {
 #[inline(always)]
 pub fn read_fence() {
     fence(Acquire);
-}
-
-#[inline(always)]
-fn at(site: Site, ordering: Ordering) -> Ordering {
-    if intact(site) { ordering } else { Relaxed }
 }

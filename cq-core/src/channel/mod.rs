@@ -26,7 +26,8 @@
 //! | `thread` | a thread that sleeps | feature `std` |
 //! | `waker` | a task of any executor | feature `async` |
 //!
-//! [`route`] shares one channel between several queues. A channel with a descriptor, for event loops, is cq-verbs'. A closure is a [`Signal`](crate::transport::Signal), too: one
+//! [`route`] shares one channel between several queues. A channel with a descriptor, for event loops, is in cq-verbs. A
+//! closure is a [`Signal`](crate::transport::Signal), too: one
 //! that writes to an eventfd in an `Arc`, for example. A queue's consumer gets a clone of the signal.
 
 pub mod flag;

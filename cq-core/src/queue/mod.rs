@@ -56,6 +56,18 @@
 //! A queue whose capacity is the number of buffers is never full, since a buffer is in one place at a time. The
 //! guide to poll-mode loops in cq-verbs has an example.
 //!
+//! # Unsafe code
+//! The crate denies it, except in these files:
+//!
+//! | file | what its unsafe code relies on |
+//! |---|---|
+//! | `queue/{ring, slot, producer, consumer, raw/tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
+//! | `queue/{mod, heap}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
+//! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
+//! | `sync/plain` | plain copies of words that nobody else accesses |
+//! | `wc` | a completion is plain bytes |
+//! | `shared_cq` | there is one guard at a time |
+//!
 //! [`Wc`]: crate::wc::Wc
 //!
 //! # The end of a queue

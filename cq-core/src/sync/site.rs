@@ -1,7 +1,5 @@
 //! The orderings that loom models can weaken, by name.
 
-use core::sync::atomic::Ordering::{self, Relaxed};
-
 /// A memory ordering or a fence that a protocol of the engine needs.
 ///
 /// A loom model of a protocol is run again with each of the protocol's sites weakened, and must then fail. Other steps
@@ -49,53 +47,27 @@ pub enum Site {
     Leave,
 }
 
-/// Returns `ordering`, or Relaxed if a model weakens `site`.
-#[inline(always)]
-pub fn at(site: Site, ordering: Ordering) -> Ordering {
-    if intact(site) { ordering } else { Relaxed }
-}
+crate::weakened_sites!(Site);
 
-cfg_if::cfg_if! {
-    if #[cfg(loom)] {
-        /// The site of a crate that is weakened.
-        pub type Weakened<S> = std::thread::LocalKey<core::cell::Cell<Option<S>>>;
+/// The site of a crate that is weakened.
+#[cfg(loom)]
+pub type Weakened<S> = std::thread::LocalKey<core::cell::Cell<Option<S>>>;
 
-        std::thread_local! {
-            static WEAKENED: core::cell::Cell<Option<Site>> = const { core::cell::Cell::new(None) };
-        }
-
-        /// Whether `site` is not weakened. `false` only inside [`weaken`].
-        pub fn intact(site: Site) -> bool {
-            WEAKENED.get() != Some(site)
-        }
-
-        /// Runs `model` with one site weakened.
-        pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
-            weaken_in(&WEAKENED, site, model)
-        }
-
-        /// [`weaken`] for the sites of any crate. Loom runs all threads of a model on the thread that called it, so
-        /// models that run at the same time on other threads are not affected.
-        pub fn weaken_in<S: 'static, R>(
-            weakened: &'static Weakened<S>,
-            site: S,
-            model: impl FnOnce() -> R,
-        ) -> R {
-            struct Restore<S: 'static>(&'static Weakened<S>);
-            impl<S> Drop for Restore<S> {
-                fn drop(&mut self) {
-                    self.0.set(None);
-                }
-            }
-            weakened.set(Some(site));
-            let _restore = Restore(weakened);
-            model()
-        }
-    } else {
-        /// Always `true`: sites are weakened under loom only.
-        #[inline(always)]
-        pub const fn intact(_site: Site) -> bool {
-            true
+/// Runs `model` with a site of any crate weakened. Loom runs all threads of a model on the thread that called it,
+/// so models that run at the same time on other threads are not affected.
+#[cfg(loom)]
+pub fn weaken_in<S: 'static, R>(
+    weakened: &'static Weakened<S>,
+    site: S,
+    model: impl FnOnce() -> R,
+) -> R {
+    struct Restore<S: 'static>(&'static Weakened<S>);
+    impl<S> Drop for Restore<S> {
+        fn drop(&mut self) {
+            self.0.set(None);
         }
     }
+    weakened.set(Some(site));
+    let _restore = Restore(weakened);
+    model()
 }

@@ -1,7 +1,7 @@
 //! Statuses, opcodes and flags: numbers written by a device or a driver, kept as they are ([C2](crate::contract#c2),
 //! [C3](crate::contract#c3)).
 
-use crate::{foreign_number, own_flags};
+use crate::{foreign_flags, foreign_number};
 
 foreign_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
@@ -116,7 +116,7 @@ impl WcOpcode {
     }
 }
 
-own_flags! {
+foreign_flags! {
     /// `enum ibv_wc_flags`. Unknown bits are kept ([C2](crate::contract#c2), [C3](crate::contract#c3)).
     #[repr(transparent)]
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -16,6 +16,8 @@
 //! # Ok::<(), PollError>(())
 //! ```
 //!
+//! Unsafe code is denied but in [`raw_queue`]: its parts are atomic words, which any number of sides may share.
+//!
 //! | guide | for a program that |
 //! |---|---|
 //! | [`testing`](guide::testing) | is to be tested with everything that can go wrong |

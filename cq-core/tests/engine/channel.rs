@@ -12,11 +12,6 @@ use cq_core::channel::waker::{self, WakerChannel};
 use super::send as wc;
 use super::*;
 
-/// So late that a test which gets there has failed.
-fn late() -> Option<Instant> {
-    Some(Instant::now() + DEADLINE)
-}
-
 #[test]
 fn n09_a_flag_merges_events_and_split_discards_them() {
     let mut flag = Flag::new();
@@ -108,73 +103,6 @@ fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
     assert_eq!(cq.wait(&mut buffer, &mut events, late()), end);
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-#[cfg_attr(miri, ignore = "Miri has no ppoll(2)")]
-fn n14_a_descriptor_is_readable_exactly_while_there_is_an_event() {
-    use std::os::fd::{AsFd, AsRawFd};
-
-    use cq_verbs::descriptor::{block, channel};
-
-    let (raiser, mut events) = channel(1).unwrap();
-    assert_eq!(events.as_raw_fd(), events.as_fd().as_raw_fd());
-    let is_readable = |events: &dyn AsFd| match block(events.as_fd(), Some(Instant::now())) {
-        Ok(Woken::Event) => true,
-        other => {
-            assert_eq!(other, Ok(Woken::DeadlinePassed));
-            false
-        }
-    };
-    assert!(!is_readable(&events));
-    for key in [OTHER, KEY, OTHER] {
-        raiser.clone().raise(key);
-    }
-    for taken in [Some(OTHER), Some(KEY), None, None] {
-        assert_eq!(taken.is_some(), is_readable(&events));
-        assert_eq!(events.take_event(), Ok(taken));
-    }
-    assert!(!is_readable(&events));
-    // Of a queue that is destroyed (N7).
-    [OTHER, KEY].iter().for_each(|key| raiser.raise(*key));
-    events.forget(OTHER);
-    assert!(is_readable(&events));
-    events.forget(KEY);
-    assert!(!is_readable(&events));
-    assert_eq!(events.take_event(), Ok(None));
-    let sleeper = thread::spawn(move || {
-        let woken = events.block(late());
-        (woken, events.take_event())
-    });
-    raiser.raise(KEY);
-    assert_eq!(sleeper.join().unwrap(), (Ok(Woken::Event), Ok(Some(KEY))));
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-#[cfg_attr(miri, ignore = "Miri has no ppoll(2)")]
-fn n14_who_takes_events_alone_finds_one_whenever_the_descriptor_is_readable() {
-    const EACH: u64 = many(5_000);
-    let (raiser, mut events) = cq_verbs::descriptor::channel(2).unwrap();
-    thread::scope(|scope| {
-        let (begin, begun): (Vec<_>, Vec<_>) =
-            [(); 2].map(|()| std::sync::mpsc::channel()).into_iter().unzip();
-        for (key, begun) in [KEY, OTHER].into_iter().zip(begun) {
-            let raiser = raiser.clone();
-            scope.spawn(move || begun.into_iter().for_each(|()| raiser.raise(key)));
-        }
-        begin.iter().for_each(|begin| begin.send(()).unwrap());
-        for nth in 0..2 * EACH {
-            assert_eq!(events.block(late()), Ok(Woken::Event));
-            let key = events.take_event().unwrap().unwrap_or_else(|| panic!("the {nth}th"));
-            if nth < 2 * EACH - 2 {
-                begin[usize::from(key == OTHER)].send(()).unwrap();
-            }
-        }
-        drop(begin);
-    });
-    assert_eq!(events.block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
-}
-
 #[test]
 fn n07_the_channel_of_one_queue_forgets_its_events_and_no_others() {
     let (mut flag, mut channel) = (Flag::new(), WakerChannel::new());
@@ -257,8 +185,6 @@ fn a_channel_for_more_queues_than_there_can_be_works() {
     let (raiser, mut events) = channel(usize::MAX);
     raiser.raise(KEY);
     assert_eq!(events.take_event(), Ok(Some(KEY)));
-    #[cfg(target_os = "linux")]
-    assert!(cq_verbs::descriptor::channel(usize::MAX).is_ok());
 }
 
 /// Plays a script with a router that keeps events of `N` queues, A to C: `+A` raises an event, `A?B` takes one by A's view

@@ -25,9 +25,9 @@ pub fn lengths(most: usize) -> std::ops::Range<usize> {
 
 /// A channel that counts its events.
 #[derive(Debug, Default)]
-pub struct Bell(pub AtomicU32);
+pub struct EventCount(pub AtomicU32);
 
-impl Bell {
+impl EventCount {
     pub fn take(&self) -> u32 {
         self.0.swap(0, SeqCst)
     }
@@ -37,14 +37,14 @@ impl Bell {
     }
 }
 
-impl Signal for &Bell {
+impl Signal for &EventCount {
     fn raise(&self, cq: CqKey) {
         assert_eq!(cq, KEY);
         self.0.fetch_add(1, SeqCst);
     }
 }
 
-impl Events for &Bell {
+impl Events for &EventCount {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let taken = self.0.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
         Ok(taken.ok().map(|_| KEY))
@@ -52,7 +52,7 @@ impl Events for &Bell {
 }
 
 /// Looks again and again, until the deadline.
-impl Block for &Bell {
+impl Block for &EventCount {
     type Instant = Infallible;
 
     fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
@@ -75,4 +75,9 @@ pub fn send(wr_id: u64) -> Wc {
 
 pub fn failed(wr_id: u64) -> Wc {
     Wc::new(wr_id, WcStatus::REM_ACCESS_ERR, 1)
+}
+
+/// The deadline of a sleep that is to end before.
+pub fn late() -> Option<Instant> {
+    Some(Instant::now() + DEADLINE)
 }

@@ -144,8 +144,8 @@ fn n06_a_wait_looks_takes_events_arms_and_looks_again_before_each_sleep() {
 
 /// A queue that a completion reaches between the empty poll and the arm, each time.
 struct Busy<'a> {
-    device: Producer<'a, OnChannel<&'a Bell>>,
-    queue: Consumer<'a, OnChannel<Option<&'a Bell>>>,
+    device: Producer<'a, OnChannel<&'a EventCount>>,
+    queue: Consumer<'a, OnChannel<Option<&'a EventCount>>>,
 }
 
 impl PollCq for Busy<'_> {
@@ -168,16 +168,16 @@ impl Arm for Busy<'_> {
 #[test]
 fn n09_waits_that_find_completions_by_polling_leave_two_unread_events_at_most() {
     const WAITS: u64 = many(100_000);
-    let (mut storage, bell) = (SoftCq::<4>::new(), Bell::default());
-    let (device, queue) = storage.split_with(KEY, &bell);
+    let (mut storage, event_count) = (SoftCq::<4>::new(), EventCount::default());
+    let (device, queue) = storage.split_with(KEY, &event_count);
     let mut cq = CompletionQueue::new(Busy { device, queue });
-    let (mut buffer, mut channel, mut most) = ([wc(0); 4], &bell, 0);
+    let (mut buffer, mut channel, mut most) = ([wc(0); 4], &event_count, 0);
     for nth in 0..WAITS {
         if nth % 2 == 1 {
             cq.transport().device.push(&wc(1)).unwrap(); // raises the event of the last arm
         }
         assert_eq!(cq.wait(&mut buffer, &mut channel, None), Ok(&[wc(1)][..]));
-        most = most.max(bell.unread());
+        most = most.max(event_count.unread());
     }
     assert!(most <= 2, "{most} events were unread");
 }

@@ -5,7 +5,6 @@ mod channel;
 mod common;
 mod cq;
 mod docs;
-mod ends;
 mod executors;
 mod queue;
 mod shared_cq;

@@ -45,6 +45,41 @@
 //! }
 //! ```
 //!
+//! # Queue pairs for a queue that is polled
+//! A [`CompletionQueue`](cq_core::cq::CompletionQueue) lends its queue to create queue pairs; a clone of its handle
+//! ([`Device::CqHandle`]) does that while another thread polls:
+//!
+//! ```
+//! use cq_core::cq::CompletionQueue;
+//! use cq_verbs::device::{Device, ProtectionDomain};
+//! use cq_verbs::setup::{CreateError, QpInit};
+//!
+//! fn one_more<D: Device>(pd: &D::Pd, cq: &CompletionQueue<D::Cq>) -> Result<D::Qp, CreateError> {
+//!     pd.create_qp(&QpInit::new(cq.get_ref()))
+//! }
+//! ```
+//!
+//! An [`Observed`] queue of a device dereferences to the queue's handle, so that this is the same with and without an observer.
+//! It does not dereference to the queue itself, which could be polled past the observer, nor to the handle of a
+//! [`Budgeted`](crate::budget::Budgeted) queue, whose queue pairs reserve entries:
+//!
+//! ```compile_fail,E0308
+//! use std::sync::Arc;
+//!
+//! use cq_core::observe::Observed;
+//! use cq_verbs::budget::{Budget, Budgeted};
+//! use cq_verbs::counters::{Counters, Recorder};
+//! use cq_verbs::device::{Device, ProtectionDomain};
+//! use cq_verbs::setup::QpInit;
+//!
+//! type Queue<D> = Observed<Budgeted<<D as Device>::Cq, Arc<Budget>>, Recorder<Arc<Counters>>>;
+//!
+//! fn create<D: Device>(pd: &D::Pd, cq: &Queue<D>) {
+//!     let _ = pd.create_qp(&QpInit::new(cq));
+//! }
+//! ```
+//!
+//! # Naming the transport
 //! A program names its transport where it opens the device: `greet(&transport_rxe_loop::Context::open("loop0")?)`, or
 //! `greet(&transport_verbs::Context::open("mlx5_0")?)`.
 

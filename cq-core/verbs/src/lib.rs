@@ -40,8 +40,10 @@
 //!
 //! The rules that are cited by number (`Q4`) are those of [the contract](cq_core::contract).
 //!
-//! # Features
+//! Unsafe code is denied but in `task/channel`, where a descriptor that it owns is open until it is dropped, and in `device`,
+//! where `ProtectionDomain::register` passes its caller's promise on.
 //!
+//! # Features
 //! | feature | what it adds |
 //! |---|---|
 //! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; budgets and counters that several own |

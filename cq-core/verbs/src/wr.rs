@@ -44,7 +44,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Sge, lkey) == 12);
 };
 
-cq_core::own_flags! {
+cq_core::foreign_flags! {
     /// `enum ibv_send_flags`, without IP_CSUM, and without the inline flag: use [`Data::Inline`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -64,27 +64,4 @@ pub enum Site {
     AdoptArm,
 }
 
-#[cfg(loom)]
-std::thread_local! {
-    static WEAKENED: std::cell::Cell<Option<Site>> = const { std::cell::Cell::new(None) };
-}
-
-/// Whether `site` is intact; false only inside `weaken`, under loom.
-#[cfg(loom)]
-pub fn intact(site: Site) -> bool {
-    WEAKENED.get() != Some(site)
-}
-
-/// Always true: sites are weakened under loom only.
-#[cfg(not(loom))]
-#[inline(always)]
-#[must_use]
-pub const fn intact(_site: Site) -> bool {
-    true
-}
-
-/// Runs `model` with one site weakened.
-#[cfg(loom)]
-pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
-    cq_core::sync::weaken_in(&WEAKENED, site, model)
-}
+cq_core::weakened_sites!(Site);

@@ -5,14 +5,14 @@ use super::*;
 #[test]
 fn q12_a_queue_that_adopts_another_takes_over_its_arm() {
     for (on, events) in [(Notify::Solicited, [0, 1, 0]), (Notify::Next, [1, 0, 0])] {
-        let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
-        assert_eq!(old.sides_with(&bell).1.arm(on), Ok(Armed::Armed));
+        let (old, new, event_count) = (Parts::new(4), Parts::new(4), EventCount::default());
+        assert_eq!(old.sides_with(&event_count).1.arm(on), Ok(Armed::Armed));
         new.control.adopt(&old.control);
         assert_eq!(new.control.state(), State::Running);
-        let (mut producer, _consumer) = new.sides_with(&bell);
+        let (mut producer, _consumer) = new.sides_with(&event_count);
         let fired = [send(0), failed(1), failed(2)].map(|wc| {
             producer.push(&wc).unwrap();
-            bell.take()
+            event_count.take()
         });
         assert_eq!(fired, events, "{on:?}");
         let mut raised = false;
@@ -49,10 +49,10 @@ const ENDS: [End; 3] = [
 fn s05_a_queue_that_adopts_one_that_has_ended_has_ended_for_its_sides_and_those_that_come_after() {
     for (end, state, error, left) in ENDS {
         for moved in 0..=left {
-            let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
+            let (old, new, event_count) = (Parts::new(4), Parts::new(4), EventCount::default());
             end(&old);
             // As who moves a queue does: first what was not polled, then the rest of what the queue is.
-            let (mut producer, mut consumer) = new.sides_with(&bell);
+            let (mut producer, mut consumer) = new.sides_with(&event_count);
             (0..moved).for_each(|number| producer.push(&send(number as u64)).unwrap());
             new.control.adopt(&old.control);
             assert_eq!(new.control.state(), state);
@@ -89,12 +89,12 @@ fn o03_what_is_dropped_after_a_move_is_counted_on() {
 
 #[test]
 fn q12_a_queue_that_adopts_a_running_one_runs_and_has_its_arm_alone() {
-    let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
-    let (mut producer, mut consumer) = new.sides_with(&bell);
+    let (old, new, event_count) = (Parts::new(4), Parts::new(4), EventCount::default());
+    let (mut producer, mut consumer) = new.sides_with(&event_count);
     let _ = consumer.arm(Notify::Next).unwrap();
     new.control.adopt(&old.control);
     (0..2).for_each(|number| producer.push(&failed(number)).unwrap());
-    assert_eq!(bell.take(), 0, "the old one was not armed");
+    assert_eq!(event_count.take(), 0, "the old one was not armed");
     assert_eq!(drain(&mut consumer), Ok(vec![0, 1]));
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
 }

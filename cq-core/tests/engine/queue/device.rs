@@ -58,7 +58,7 @@ macro_rules! app {
     ($consumer:path) => {
         const _: () = {
             use $consumer as Lone;
-            impl<'a> App for Lone<'a, OnChannel<Option<&'a Bell>>> {
+            impl<'a> App for Lone<'a, OnChannel<Option<&'a EventCount>>> {
                 fn fail(&mut self) {
                     Lone::fail(self);
                 }
@@ -94,14 +94,14 @@ mod shared {
         };
     }
 
-    pub fn with_each(bell: &Bell, test: impl Fn(Sides<'_>)) {
+    pub fn with_each(event_count: &EventCount, test: impl Fn(Sides<'_>)) {
         let (mut soft, mut late) = (mpsc::SoftCq::<4>::new(), mpsc::SoftCq::<4>::at((1 << 62) - 5));
-        test(Sides::new("shared, in the value", soft.split_with(KEY, bell), bell));
+        test(Sides::new("shared, in the value", soft.split_with(KEY, event_count), event_count));
         let heap = mpsc::HeapCq::new(4).unwrap();
-        test(Sides::new("shared, on the heap", heap.split_with(KEY, bell), bell));
-        let (producer, consumer) = late.split_with(KEY, bell);
+        test(Sides::new("shared, on the heap", heap.split_with(KEY, event_count), event_count));
+        let (producer, consumer) = late.split_with(KEY, event_count);
         let producers = Turns([producer.clone(), producer], false);
-        test(Sides::new("shared, by turns, positions wrap", (producers, consumer), bell));
+        test(Sides::new("shared, by turns, positions wrap", (producers, consumer), event_count));
     }
 
     /// Producers that take turns.
@@ -148,31 +148,39 @@ pub struct Sides<'a> {
     pub kind: &'static str,
     pub device: Box<dyn Device + 'a>,
     pub app: Box<dyn App + 'a>,
-    pub bell: &'a Bell,
+    pub event_count: &'a EventCount,
 }
 
 impl<'a> Sides<'a> {
     fn new(
         kind: &'static str,
         (device, app): (impl Device + 'a, impl App + 'a),
-        bell: &'a Bell,
+        event_count: &'a EventCount,
     ) -> Self {
-        Self { kind, device: Box::new(device), app: Box::new(app), bell }
+        Self { kind, device: Box::new(device), app: Box::new(app), event_count }
     }
 }
 
 /// Runs a test with a new queue of each kind.
 pub fn with_each(test: impl Fn(Sides<'_>)) {
-    let bell = &Bell::default();
+    let event_count = &EventCount::default();
     let test = |sides: Sides<'_>| {
-        bell.take();
+        event_count.take();
         test(sides);
     };
     let (mut soft, parts) = (SoftCq::<4>::new(), [(); 2].map(|()| Parts::new(4)));
-    test(Sides::new("in the value", soft.split_with(KEY, bell), bell));
-    test(Sides::new("on the heap", HeapCq::new(4).unwrap().split_with(KEY, bell), bell));
-    test(Sides::new("raw", parts[0].sides_with(bell), bell));
-    test(Sides::new("raw, positions wrap", parts[1].sides_from(Position::MAX - 5, bell), bell));
+    test(Sides::new("in the value", soft.split_with(KEY, event_count), event_count));
+    test(Sides::new(
+        "on the heap",
+        HeapCq::new(4).unwrap().split_with(KEY, event_count),
+        event_count,
+    ));
+    test(Sides::new("raw", parts[0].sides_with(event_count), event_count));
+    test(Sides::new(
+        "raw, positions wrap",
+        parts[1].sides_from(Position::MAX - 5, event_count),
+        event_count,
+    ));
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    shared::with_each(bell, test);
+    shared::with_each(event_count, test);
 }

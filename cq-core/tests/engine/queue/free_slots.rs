@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_high_water_is_the_most_that_was_found_unpolled() {
-    each_lone!(|producer, consumer, _bell| {
+    each_lone!(|producer, consumer, _event_count| {
         assert_eq!(producer.high_water(), 0);
         producer.push(&entry(0)).unwrap();
         assert_eq!(producer.high_water(), 1, "now");
@@ -27,7 +27,7 @@ fn the_high_water_is_the_most_that_was_found_unpolled() {
 
 #[test]
 fn the_high_water_is_also_what_was_found_when_nobody_asked() {
-    each_lone!(|producer, consumer, _bell| {
+    each_lone!(|producer, consumer, _event_count| {
         (0..4).for_each(|number| producer.push(&entry(number)).unwrap());
         consumer.poll(&mut [Wc::default()]).unwrap();
         // Here the producer looks, and finds three.
@@ -67,7 +67,7 @@ fn s01_a_push_that_waits_waits_as_long_as_the_queue_is_full() {
 
 #[test]
 fn s01_a_batch_that_waits_is_stored_in_order_as_slots_are_free() {
-    each_lone!(|producer, consumer, _bell| {
+    each_lone!(|producer, consumer, _event_count| {
         let batch: Vec<_> = (0..11).map(entry).collect();
         let mut polled = Vec::new();
         let wait = || polled.extend(drain(&mut consumer).unwrap());

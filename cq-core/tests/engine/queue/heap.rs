@@ -60,9 +60,9 @@ fn a_queue_of_32768_needs_no_stack() {
 fn sides_may_be_swapped_between_queues_and_replaced() {
     macro_rules! swaps {
         ($queue:path) => {
-            let bell = Bell::default();
-            let (mut one, mut a) = <$queue>::new(4).unwrap().split_with(KEY, &bell);
-            let (mut two, mut b) = <$queue>::new(2).unwrap().split_with(KEY, &bell);
+            let event_count = EventCount::default();
+            let (mut one, mut a) = <$queue>::new(4).unwrap().split_with(KEY, &event_count);
+            let (mut two, mut b) = <$queue>::new(2).unwrap().split_with(KEY, &event_count);
             one.push(&send(1)).unwrap();
             std::mem::swap(&mut one, &mut two);
             one.push(&send(2)).unwrap();
@@ -72,8 +72,8 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
             std::mem::swap(&mut a, &mut b);
             assert_eq!(a.arm(Notify::Next), Ok(Armed::Armed));
             one.push(&send(3)).unwrap();
-            assert_eq!(bell.take(), 1);
-            one = <$queue>::new(1).unwrap().split_with(KEY, &bell).0;
+            assert_eq!(event_count.take(), 1);
+            one = <$queue>::new(1).unwrap().split_with(KEY, &event_count).0;
             assert!(one.is_abandoned());
             assert_eq!(drain(&mut a), Ok(vec![3]));
             assert_eq!(drain(&mut a), Err(PollError::Closed));
@@ -91,18 +91,18 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
 /// Sides that own their storage do where others are asked for that borrow theirs.
 #[test]
 fn sides_that_last_do_where_shorter_ones_are_asked_for() {
-    type Waits<'a> = Consumer<'a, OnChannel<Option<&'a Bell>>>;
-    struct Waiter<'a>(Producer<'a, OnChannel<&'a Bell>>, Waits<'a>, &'a Bell);
-    let bell = Bell::default();
-    let (producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, &bell);
-    let mut waiter = Waiter(producer, consumer, &bell);
+    type Waits<'a> = Consumer<'a, OnChannel<Option<&'a EventCount>>>;
+    struct Waiter<'a>(Producer<'a, OnChannel<&'a EventCount>>, Waits<'a>, &'a EventCount);
+    let event_count = EventCount::default();
+    let (producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, &event_count);
+    let mut waiter = Waiter(producer, consumer, &event_count);
     let _ = waiter.1.arm(Notify::Next).unwrap();
     waiter.0.push(&send(0)).unwrap();
     assert_eq!(waiter.2.take(), 1);
 
     fn shorter<'a>(
         sides: [raw::RawConsumer<'static>; 1],
-        _: &'a Bell,
+        _: &'a EventCount,
     ) -> [raw::RawConsumer<'a>; 1] {
         sides
     }

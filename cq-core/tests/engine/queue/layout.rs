@@ -35,9 +35,9 @@ impl Memory {
     }
 
     /// The sides of a queue of four with events.
-    fn armable<'a>(&'a self, bell: &'a Bell) -> Armable<'a> {
-        let on = OnChannel { key: KEY, signal: bell };
-        self.open(FOUR).into_sides(0, on, OnChannel { key: KEY, signal: Some(bell) })
+    fn armable<'a>(&'a self, event_count: &'a EventCount) -> Armable<'a> {
+        let on = OnChannel { key: KEY, signal: event_count };
+        self.open(FOUR).into_sides(0, on, OnChannel { key: KEY, signal: Some(event_count) })
     }
 
     fn word(&self, index: usize) -> u32 {
@@ -161,8 +161,8 @@ fn c03_foreign_bytes_look_published_for_one_round_and_do_no_harm() {
 
 #[test]
 fn n04_the_arm_word_holds_the_numbers_that_its_documentation_lists() {
-    let (memory, bell) = (Memory::new(0), Bell::default());
-    let (mut producer, mut consumer) = memory.armable(&bell);
+    let (memory, event_count) = (Memory::new(0), EventCount::default());
+    let (mut producer, mut consumer) = memory.armable(&event_count);
     assert_eq!(memory.word(ARM), 0);
     for (on, word) in [(Notify::Solicited, 1), (Notify::Next, 2)] {
         let _ = consumer.arm(on).unwrap();
@@ -176,15 +176,15 @@ fn n04_the_arm_word_holds_the_numbers_that_its_documentation_lists() {
 fn n04_any_other_number_in_the_arm_word_is_an_arm_for_any_completion() {
     for number in [2, 3, 7, u32::MAX] {
         for arms in [&[][..], &[Notify::Solicited], &[Notify::Next]] {
-            let (memory, bell) = (Memory::new(0), Bell::default());
-            let (mut producer, mut consumer) = memory.armable(&bell);
+            let (memory, event_count) = (Memory::new(0), EventCount::default());
+            let (mut producer, mut consumer) = memory.armable(&event_count);
             memory.0[ARM].store(number, Relaxed);
             for on in arms {
                 let _ = consumer.arm(*on).unwrap();
             }
             let fired = [send(0), failed(1), failed(2)].map(|wc| {
                 producer.push(&wc).unwrap();
-                bell.take()
+                event_count.take()
             });
             assert_eq!(fired, [1, 0, 0], "{number}, {arms:?}");
         }
@@ -251,9 +251,9 @@ fn the_control_says_what_was_released_and_the_layout_how_far_that_may_be_behind(
 
 #[test]
 fn n01_the_control_says_what_the_queue_is_armed_for() {
-    let (memory, bell) = (Memory::new(0), Bell::default());
+    let (memory, event_count) = (Memory::new(0), EventCount::default());
     let control = memory.open(FOUR).control();
-    let (mut producer, mut consumer) = memory.armable(&bell);
+    let (mut producer, mut consumer) = memory.armable(&event_count);
     assert_eq!(control.armed(), None);
     for on in [Notify::Solicited, Notify::Next] {
         let _ = consumer.arm(on).unwrap();

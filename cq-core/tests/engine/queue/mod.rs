@@ -99,37 +99,39 @@ impl Parts {
         self.queue().into_sides(position, NoChannel, NoChannel)
     }
 
-    fn sides_with<'a>(&'a self, bell: &'a Bell) -> Armable<'a> {
-        self.sides_from(0, bell)
+    fn sides_with<'a>(&'a self, event_count: &'a EventCount) -> Armable<'a> {
+        self.sides_from(0, event_count)
     }
 
-    fn sides_from<'a>(&'a self, position: Position, bell: &'a Bell) -> Armable<'a> {
+    fn sides_from<'a>(&'a self, position: Position, event_count: &'a EventCount) -> Armable<'a> {
         self.queue().into_sides(
             position,
-            OnChannel { key: KEY, signal: bell },
-            OnChannel { key: KEY, signal: Some(bell) },
+            OnChannel { key: KEY, signal: event_count },
+            OnChannel { key: KEY, signal: Some(event_count) },
         )
     }
 }
 
 /// The sides of a raw queue with events.
-type Armable<'a> =
-    (raw::RawProducer<'a, OnChannel<&'a Bell>>, raw::RawConsumer<'a, OnChannel<Option<&'a Bell>>>);
+type Armable<'a> = (
+    raw::RawProducer<'a, OnChannel<&'a EventCount>>,
+    raw::RawConsumer<'a, OnChannel<Option<&'a EventCount>>>,
+);
 
 /// Runs a test with the sides of a queue of four with events, once for each kind that has one producer: the types
 /// differ.
 macro_rules! each_lone {
-    (|$producer:ident, $consumer:ident, $bell:ident| $test:block) => {{
-        let ($bell, mut queue) = (&crate::Bell::default(), cq_core::queue::SoftCq::<4>::new());
-        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $bell);
+    (|$producer:ident, $consumer:ident, $event_count:ident| $test:block) => {{
+        let ($event_count, mut queue) = (&crate::EventCount::default(), cq_core::queue::SoftCq::<4>::new());
+        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $event_count);
         $test
 
-        let ($bell, queue) = (&crate::Bell::default(), cq_core::queue::HeapCq::new(4).unwrap());
-        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $bell);
+        let ($event_count, queue) = (&crate::EventCount::default(), cq_core::queue::HeapCq::new(4).unwrap());
+        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $event_count);
         $test
 
-        let ($bell, parts) = (&crate::Bell::default(), crate::queue::Parts::tagged(4));
-        let (mut $producer, mut $consumer) = parts.sides_with($bell);
+        let ($event_count, parts) = (&crate::EventCount::default(), crate::queue::Parts::tagged(4));
+        let (mut $producer, mut $consumer) = parts.sides_with($event_count);
         $test
     }};
 }

@@ -128,15 +128,15 @@ struct Both<'a> {
     /// Neither side, once it is dropped.
     device: Option<Box<dyn Device + 'a>>,
     app: Option<Box<dyn App + 'a>>,
-    bell: &'a Bell,
+    event_count: &'a EventCount,
     model: Model,
     count: u64,
 }
 
 impl<'a> Both<'a> {
-    fn new(Sides { kind, device, app, bell }: Sides<'a>) -> Self {
+    fn new(Sides { kind, device, app, event_count }: Sides<'a>) -> Self {
         let (device, app) = (Some(device), Some(app));
-        Self { kind, device, app, bell, model: Model::new(CAPACITY), count: 0 }
+        Self { kind, device, app, event_count, model: Model::new(CAPACITY), count: 0 }
     }
 
     fn step(&mut self, step: &Step) {
@@ -200,7 +200,7 @@ impl<'a> Both<'a> {
 
     fn events(&mut self) {
         let events = mem::take(&mut self.model.events);
-        assert_eq!(self.bell.take(), events, "{}", self.kind);
+        assert_eq!(self.event_count.take(), events, "{}", self.kind);
     }
 
     fn run(mut self, steps: &[Step], app_goes_first: bool, after: &[Step]) {

@@ -34,8 +34,8 @@ fn o02_the_first_that_are_dropped_are_known_as_such() {
 fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
     macro_rules! starts_afresh {
         ($queue:path, $pushed:ident) => {
-            let (mut storage, bell) = (<$queue>::new(), Bell::default());
-            let (mut producer, mut consumer) = storage.split_with(KEY, &bell);
+            let (mut storage, event_count) = (<$queue>::new(), EventCount::default());
+            let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
             for number in 0..$pushed {
                 producer.push(&send(number)).unwrap();
                 assert_eq!(drain(&mut consumer), Ok(vec![number]));
@@ -46,13 +46,13 @@ fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
             producer.push_batch(&[8, 9].map(send)).unwrap_err();
             // One is never dropped.
             std::mem::forget(producer);
-            assert_eq!(bell.take(), 1);
-            let (mut producer, mut consumer) = storage.split_with(KEY, &bell);
+            assert_eq!(event_count.take(), 1);
+            let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
             assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
             assert!(!producer.is_abandoned());
             assert_eq!((producer.free_slots(), producer.high_water()), (2, 0));
             producer.push_batch(&[10, 11].map(send)).unwrap();
-            assert_eq!(bell.take(), 0, "not armed");
+            assert_eq!(event_count.take(), 0, "not armed");
             assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
             producer.push_batch(&[7, 8, 9].map(send)).unwrap_err();
             consumer.fail();

@@ -1,6 +1,6 @@
 //! Access flags of memory.
 
-cq_core::own_flags! {
+cq_core::foreign_flags! {
     /// `enum ibv_access_flags`: the permitted accesses to registered memory, or of a peer through a queue pair. Unknown
     /// bits are kept ([C3](cq_core::contract#c3)).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -90,7 +90,7 @@ impl<Cq, Srq> Clone for QpInit<'_, Cq, Srq> {
     }
 }
 
-cq_core::own_flags! {
+cq_core::foreign_flags! {
     /// `enum ibv_qp_attr_mask`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct QpAttrMask: u32 {

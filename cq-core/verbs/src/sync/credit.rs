@@ -1,48 +1,9 @@
 //! The operations of a [budget](crate::budget), on targets with compare-and-swap.
 
-use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::AtomicU32;
-
-/// A memory ordering that accounting needs. A loom model is run again with each of its sites weakened, and must then fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Site {
-    /// `ask` as Relaxed.
-    Ask,
-    /// `see_asked` as Relaxed.
-    SeeAsked,
-    /// `give` as Relaxed.
-    Give,
-    /// `take` as Relaxed.
-    Take,
-    /// `answer` as Relaxed.
-    Answer,
-    /// `see_answer` as Relaxed.
-    SeeAnswer,
-}
-
-cfg_if::cfg_if! {
-    if #[cfg(loom)] {
-        std::thread_local! {
-            static WEAKENED: core::cell::Cell<Option<Site>> = const { core::cell::Cell::new(None) };
-        }
-
-        fn at(site: Site, ordering: Ordering) -> Ordering {
-            if WEAKENED.get() == Some(site) { Relaxed } else { ordering }
-        }
-
-        /// Runs `model` with one site weakened.
-        pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
-            cq_core::sync::weaken_in(&WEAKENED, site, model)
-        }
-    } else {
-        /// Sites are weakened under loom only.
-        #[inline(always)]
-        const fn at(_site: Site, ordering: Ordering) -> Ordering {
-            ordering
-        }
-    }
-}
+use super::site::{Site, at};
 
 /// Takes `count` of what is free. What those who gave it did before is then visible.
 ///

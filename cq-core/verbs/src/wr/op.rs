@@ -13,7 +13,7 @@ pub struct RemoteAddr {
     pub rkey: u32,
 }
 
-cq_core::own_flags! {
+cq_core::foreign_flags! {
     /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -7,7 +7,10 @@ mod cm;
 mod common;
 mod counters;
 #[cfg(target_os = "linux")]
+mod descriptor;
+#[cfg(target_os = "linux")]
 mod device;
+mod ends;
 #[cfg(target_os = "linux")]
 mod exchange;
 mod handlers;

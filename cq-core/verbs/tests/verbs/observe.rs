@@ -154,18 +154,18 @@ fn how_much_a_queue_with_several_producers_holds_is_known() {
 
 /// A queue that counts, as the transport under test.
 struct Rules {
-    device: Producer<'static, OnChannel<&'static Bell>>,
-    queue: Counted<Consumer<'static, OnChannel<Option<&'static Bell>>>>,
-    channel: &'static Bell,
+    device: Producer<'static, OnChannel<&'static EventCount>>,
+    queue: Counted<Consumer<'static, OnChannel<Option<&'static EventCount>>>>,
+    channel: &'static EventCount,
 }
 
 impl Fixture for Rules {
-    type Queue = Counted<Consumer<'static, OnChannel<Option<&'static Bell>>>>;
-    type Channel = &'static Bell;
+    type Queue = Counted<Consumer<'static, OnChannel<Option<&'static EventCount>>>>;
+    type Channel = &'static EventCount;
     const CAPACITY: usize = 8;
 
     fn new() -> Self {
-        let channel: &Bell = Box::leak(Box::default());
+        let channel: &EventCount = Box::leak(Box::default());
         let (device, consumer) = HeapCq::new(8).unwrap().split_with(KEY, channel);
         Self { device, queue: counted(consumer).0, channel }
     }

@@ -150,9 +150,9 @@ fn r02_a_shared_channel_is_refused_and_nothing_is_taken_or_armed() {
 #[test]
 fn r02_no_completion_is_lost_between_polls_and_waits() {
     const COUNT: u64 = 20_000;
-    let (mut storage, bell) = (SoftCq::<8>::new(), Bell::default());
-    let (mut device, queue) = storage.split_with(KEY, &bell);
-    let mut cq = Cq::new(queue, Some(&bell)).unwrap();
+    let (mut storage, event_count) = (SoftCq::<8>::new(), EventCount::default());
+    let (mut device, queue) = storage.split_with(KEY, &event_count);
+    let mut cq = Cq::new(queue, Some(&event_count)).unwrap();
     thread::scope(|scope| {
         scope.spawn(move || {
             for wr_id in 0..COUNT {
@@ -163,7 +163,7 @@ fn r02_no_completion_is_lost_between_polls_and_waits() {
         });
         let (mut wc, mut next) = ([send(0); 3], 0);
         while next < COUNT {
-            cq.wait(None).unwrap(); // the bell has a deadline
+            cq.wait(None).unwrap(); // the event_count has a deadline
             let error = loop {
                 match cq.get_wc(&mut wc) {
                     Ok(got) => got.iter().for_each(|wc| {

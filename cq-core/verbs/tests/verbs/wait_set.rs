@@ -23,11 +23,6 @@ type Set = WaitSet<Queue, Receiver>;
 /// More rounds than there are between two looks at the descriptors.
 const MANY: u64 = 200;
 
-/// So late that a test which gets there has failed.
-fn late() -> Option<Instant> {
-    Some(Instant::now() + DEADLINE)
-}
-
 fn now() -> Option<Instant> {
     Some(Instant::now())
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 const ENGINE: &str = include_str!("../../../../cq-core/src/sync/site.rs");
-const VERBS: &str = include_str!("../../../../cq-core/verbs/src/sync/credit.rs");
+const VERBS: &str = include_str!("../../../../cq-core/verbs/src/sync/site.rs");
 const DEVICE: &str = include_str!("../../../../transport-rxe-loop/src/sync/site.rs");
 
 /// The texts of the models, of the engine's or of the device's.

@@ -14,8 +14,17 @@ const PROGRAMS: &str =
 
 /// Which of these tests run: those with threads. Of the others, many of the device's have messages race for memory, as
 /// programs may and ThreadSanitizer accuses.
-const TESTS: [&str; 8] =
-    ["queue::", "channel::", "cq::", "ends::", "threads::", "events::", "srq::", "counters::p08"];
+const TESTS: [&str; 9] = [
+    "queue::",
+    "channel::",
+    "descriptor::",
+    "cq::",
+    "ends::",
+    "threads::",
+    "events::",
+    "srq::",
+    "counters::p08",
+];
 
 /// How many cases a property has on a commit: each takes ten times as long as without.
 const CASES: &str = "16";

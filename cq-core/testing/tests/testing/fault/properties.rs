@@ -20,8 +20,8 @@ enum Step {
 
 /// Code that sleeps where it may, and keeps what it has polled.
 struct Waiter<'a> {
-    queue: FaultInjector<Consumer<'a, OnChannel<Option<&'a Bell>>>, 8>,
-    channel: FaultInjector<&'a Bell, 0>,
+    queue: FaultInjector<Consumer<'a, OnChannel<Option<&'a EventCount>>>, 8>,
+    channel: FaultInjector<&'a EventCount, 0>,
     /// Whether it arms first and then polls until there is nothing, or polls first, and once more if something may have been
     /// missed.
     arms_first: bool,
@@ -102,7 +102,7 @@ fn run(
     arms_first: bool,
     capacity: usize,
 ) -> (Vec<(u64, WcStatus, u32)>, String) {
-    let (mut storage, channel) = (SoftCq::<128>::new(), Bell::default());
+    let (mut storage, channel) = (SoftCq::<128>::new(), EventCount::default());
     let (mut device, consumer) = storage.split_with(KEY, &channel);
     let mut waiter = Waiter {
         queue: FaultInjector::new(consumer, faults),

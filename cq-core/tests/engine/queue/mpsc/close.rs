@@ -7,23 +7,23 @@ use super::*;
 #[test]
 fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
     for last in 0..3 {
-        let bell = Bell::default();
-        let (producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, &bell);
+        let event_count = EventCount::default();
+        let (producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, &event_count);
         let mut producers = [Some(producer.clone()), Some(producer.clone()), Some(producer)];
         assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
         for nth in (0..3).filter(|nth| *nth != last) {
             producers[nth] = None;
-            assert_eq!(bell.take(), 0);
+            assert_eq!(event_count.take(), 0);
             assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
             assert_eq!(drain(&mut consumer), Ok(vec![]));
         }
         // Who is left can have company again.
         drop(producers[last].clone());
         producers[last].as_mut().unwrap().push(&send(7)).unwrap();
-        assert_eq!(bell.take(), 1);
+        assert_eq!(event_count.take(), 1);
         let _ = consumer.arm(Notify::Solicited).unwrap();
         producers[last] = None;
-        assert_eq!(bell.take(), 1, "who sleeps is woken");
+        assert_eq!(event_count.take(), 1, "who sleeps is woken");
         assert_eq!(drain(&mut consumer), Ok(vec![7]));
         for _ in 0..2 {
             assert_eq!(drain(&mut consumer), Err(PollError::Closed));

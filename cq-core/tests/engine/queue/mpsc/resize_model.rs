@@ -51,13 +51,13 @@ impl Ring {
     }
 }
 
-type Waits<'a> = SharedConsumer<'a, OnChannel<Option<&'a Bell>>>;
+type Waits<'a> = SharedConsumer<'a, OnChannel<Option<&'a EventCount>>>;
 
 struct Both<'a> {
     /// Each with the ring that it pushes to.
-    producers: Vec<(SharedProducer<'a, OnChannel<&'a Bell>>, usize)>,
+    producers: Vec<(SharedProducer<'a, OnChannel<&'a EventCount>>, usize)>,
     consumer: Waits<'a>,
-    bell: &'a Bell,
+    event_count: &'a EventCount,
     /// Where to move to before storage on the heap.
     spare: Option<Spare<'a>>,
     /// What a refused resize gave back.
@@ -78,16 +78,16 @@ struct Both<'a> {
 
 impl<'a> Both<'a> {
     fn new(
-        (producer, consumer): (SharedProducer<'a, OnChannel<&'a Bell>>, Waits<'a>),
+        (producer, consumer): (SharedProducer<'a, OnChannel<&'a EventCount>>, Waits<'a>),
         spare: Option<Spare<'a>>,
-        bell: &'a Bell,
+        event_count: &'a EventCount,
     ) -> Self {
         let producers = (0..PRODUCERS).map(|_| (producer.clone(), 0)).collect();
         let (rings, unpolled) = (vec![Ring::new(consumer.capacity())], VecDeque::new());
         Self {
             producers,
             consumer,
-            bell,
+            event_count,
             spare,
             refused: None,
             news: Vec::new(),
@@ -225,7 +225,7 @@ impl<'a> Both<'a> {
             }
         }
         assert_eq!(self.consumer.capacity(), self.rings[self.last()].promised);
-        assert_eq!(self.bell.take(), std::mem::take(&mut self.events));
+        assert_eq!(self.event_count.take(), std::mem::take(&mut self.events));
         for (producer, ring) in &self.producers {
             let of = &self.rings[*ring];
             let held = self.unpolled.iter().filter(|(of, _)| of == ring).count() + of.unreleased;
@@ -239,7 +239,7 @@ impl<'a> Both<'a> {
     fn end(mut self) {
         while self.producers.pop().is_some() {
             let is_over = self.producers.is_empty() && self.dropped == 0;
-            assert_eq!(self.bell.take(), u32::from(is_over && self.armed.is_some()));
+            assert_eq!(self.event_count.take(), u32::from(is_over && self.armed.is_some()));
         }
         let left: Vec<_> = self.unpolled.iter().map(|(_, number)| *number).collect();
         if !left.is_empty() {
@@ -274,9 +274,10 @@ fn run(mut both: Both<'_>, steps: &[Step]) {
 
 /// From a ring that soon wraps to another.
 fn wraps_at<const N: usize>(from: usize, to: usize, before: [Position; 2], steps: &[Step]) {
-    let (mut queue, bell) = (mpsc::SoftCq::<N>::at(wraps(N)[from] - before[0]), Bell::default());
+    let (mut queue, event_count) =
+        (mpsc::SoftCq::<N>::at(wraps(N)[from] - before[0]), EventCount::default());
     let mut ring = cq_core::queue::mpsc::Ring::<N>::at(wraps(N)[to] - before[1]);
-    run(Both::new(queue.split_with(KEY, &bell), Some(ring.spare()), &bell), steps);
+    run(Both::new(queue.split_with(KEY, &event_count), Some(ring.spare()), &event_count), steps);
 }
 
 proptest! {
@@ -284,8 +285,8 @@ proptest! {
 
     #[test]
     fn q12_a_queue_that_is_resized_does_as_the_model_does(promised in 1_u32..9, steps in steps()) {
-        let (queue, bell) = (HeapCq::new(promised).unwrap(), Bell::default());
-        run(Both::new(queue.split_with(KEY, &bell), None, &bell), &steps);
+        let (queue, event_count) = (HeapCq::new(promised).unwrap(), EventCount::default());
+        run(Both::new(queue.split_with(KEY, &event_count), None, &event_count), &steps);
     }
 
     #[test]

@@ -75,15 +75,16 @@ impl Polled {
 
 /// What threads push, one polls or sleeps for.
 fn lose_nothing<const N: usize>(mut storage: SoftCq<N>, pushes: u64, sleeps: bool) {
-    let (bell, polled) = (Bell::default(), Polled::default());
-    let (producer, consumer) = storage.split_with(KEY, &bell);
+    let (event_count, polled) = (EventCount::default(), Polled::default());
+    let (producer, consumer) = storage.split_with(KEY, &event_count);
     let (mut cq, mut order) = (CompletionQueue::new(consumer), Order::default());
     thread::scope(|threads| {
         for which in 0..PRODUCERS {
             let (mut producer, polled) = (producer.clone(), &polled);
             threads.spawn(move || polled.push(which, &mut producer, N as u64 / PRODUCERS, pushes));
         }
-        let (mut buffer, mut channel, mut last) = ([Wc::default(); 7], &bell, Instant::now());
+        let (mut buffer, mut channel, mut last) =
+            ([Wc::default(); 7], &event_count, Instant::now());
         while order.count() < PRODUCERS * pushes {
             let batch = match sleeps {
                 true => cq.wait(&mut buffer, &mut channel, None).unwrap(),

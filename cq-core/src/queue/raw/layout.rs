@@ -1,0 +1,48 @@
+//! Where the parts of a raw queue are in its memory.
+
+use super::{Control, Slot, Tag};
+use crate::queue::ring::Position;
+use crate::queue::{CapacityError, consumer};
+
+/// The layout of a raw queue: the [`Control`], then the slots, then the tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The number of slots, a power of two.
+    pub slots: usize,
+    /// Whether each slot has a [`Tag`]. Writing tags costs the producer another cache line.
+    pub tags: bool,
+    /// The guaranteed capacity in completions, at most the number of slots ([O1](crate::contract#o1)). With more slots
+    /// than that, the consumer releases them in larger steps, which saves the producer cache misses.
+    pub promised: u32,
+}
+
+impl Layout {
+    /// The size of the queue in bytes.
+    ///
+    /// # Errors
+    /// The number of slots or the guaranteed capacity is invalid.
+    pub const fn bytes(&self) -> Result<usize, CapacityError> {
+        match CapacityError::check_promise(self.slots, self.promised) {
+            Ok(()) => {
+                Ok(self.tags_at() + if self.tags { self.slots * size_of::<Tag>() } else { 0 })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The required alignment of the memory, in bytes.
+    pub const ALIGN: usize = align_of::<Control>();
+
+    /// The offset of the slots, in bytes.
+    pub const SLOTS_AT: usize = size_of::<Control>();
+
+    /// How many polled completions the consumer may have that it has not [released](Control::released), at most.
+    #[must_use]
+    pub const fn lag(&self) -> Position {
+        consumer::lag(self.slots, self.promised)
+    }
+
+    pub(super) const fn tags_at(&self) -> usize {
+        Self::SLOTS_AT + self.slots * size_of::<Slot>()
+    }
+}
