@@ -35,8 +35,9 @@ pub mod verbs;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use cq_core::transport::{Arm, Block};
+use cq_core::transport::Block;
 use cq_verbs::device::{Device, Memory, ProtectionDomain, QueuePair};
+use cq_verbs::polling::ArmWc;
 use cq_verbs::setup::{Access, AtomicCap, CreateError, Port, QpCaps, QpInit};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,7 @@ use crate::failure::Failure;
 /// A device to run on.
 pub trait Transport: Sync {
     /// A completion queue.
-    type Queue: Arm + Send;
+    type Queue: ArmWc + Send;
     /// A completion channel.
     type Channel: Block<Instant = Instant> + Send;
     /// A queue pair.

@@ -16,7 +16,7 @@ const WORK: u64 = 100_000;
 
 /// Consumes completions until the producer is dropped. Returns the number of completions and of batches.
 async fn serve(
-    mut cq: CompletionQueue<impl Arm>,
+    mut cq: CompletionQueue<impl Arm<Entry = Wc>>,
     mut events: Receiver<impl Deref<Target = WakerChannel>>,
 ) -> Result<(u64, u64), WaitError> {
     let (mut buffer, mut served, mut batches) = ([Wc::default(); 32], 0, 0);

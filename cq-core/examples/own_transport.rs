@@ -49,6 +49,8 @@ struct Driver {
 }
 
 impl PollCq for Driver {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut count = 0;
         while count < out.len() {

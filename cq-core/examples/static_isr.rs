@@ -19,7 +19,7 @@ const TRANSFERS: u64 = 1000;
 static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
 static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
 
-type Handler = Producer<'static, OnChannel<Raiser<'static>>>;
+type Handler = Producer<'static, Wc, OnChannel<Raiser<'static>>>;
 
 /// The DMA engine's interrupt: a transfer is done.
 fn on_interrupt(producer: &mut Handler, wr_id: u64) -> bool {

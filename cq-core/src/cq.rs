@@ -10,7 +10,7 @@
 //! /// Serves completions until none has arrived for a second. Polls while there is work, sleeps otherwise.
 //! fn serve<T, C>(cq: &mut CompletionQueue<T>, channel: &mut C) -> Result<(), WaitError>
 //! where
-//!     T: Arm,
+//!     T: Arm<Entry = Wc>,
 //!     C: Block<Instant = Instant>,
 //! {
 //!     let mut buffer = [Wc::default(); 32];
@@ -36,7 +36,6 @@ pub use crate::transport::WaitError;
 use crate::transport::{
     Arm, Armed, Block, Capacity, CqKey, Events, Notify, PollCq, PollError, Woken, poll_checked,
 };
-use crate::wc::Wc;
 
 /// A completion queue of a transport.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl<T: PollCq> CompletionQueue<T> {
     /// ([P7](crate::contract#p7)).
     // A comparison around the transport's poll. Not inlined, an empty poll of an observed queue takes 6 ns more.
     #[inline(always)]
-    pub fn poll<'r>(&mut self, buffer: &'r mut [Wc]) -> Result<&'r [Wc], PollError> {
+    pub fn poll<'r>(&mut self, buffer: &'r mut [T::Entry]) -> Result<&'r [T::Entry], PollError> {
         let count = self.take(buffer)?;
         Ok(&buffer[..count])
     }
@@ -89,7 +88,7 @@ impl<T: PollCq> CompletionQueue<T> {
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, buffer: &mut [Wc]) -> Result<usize, PollError> {
+    pub(crate) fn take(&mut self, buffer: &mut [T::Entry]) -> Result<usize, PollError> {
         poll_checked(&mut self.transport, buffer)
     }
 }
@@ -107,9 +106,9 @@ impl<T: Arm> CompletionQueue<T> {
     /// The queue failed, or can't be armed.
     pub fn poll_or_arm<'r>(
         &mut self,
-        buffer: &'r mut [Wc],
+        buffer: &'r mut [T::Entry],
         on: Notify,
-    ) -> Result<&'r [Wc], WaitError> {
+    ) -> Result<&'r [T::Entry], WaitError> {
         let mut count = self.look(buffer, 0, None)?;
         if count == 0 && !buffer.is_empty() {
             count = self.look(buffer, 0, Some(on))?;
@@ -133,10 +132,10 @@ impl<T: Arm> CompletionQueue<T> {
     ///   are returned without this error, so check a signal handler's flag after each wait.
     pub fn wait<'r, C: Block>(
         &mut self,
-        buffer: &'r mut [Wc],
+        buffer: &'r mut [T::Entry],
         channel: &mut C,
         deadline: Option<C::Instant>,
-    ) -> Result<&'r [Wc], WaitError> {
+    ) -> Result<&'r [T::Entry], WaitError> {
         wait_with(self.transport.key(), buffer, channel, deadline, |buffer, events, on| {
             self.look(buffer, events, on)
         })
@@ -146,7 +145,7 @@ impl<T: Arm> CompletionQueue<T> {
     /// how many events of the queue were taken since the last look.
     pub(crate) fn look(
         &mut self,
-        buffer: &mut [Wc],
+        buffer: &mut [T::Entry],
         events: u32,
         on: Option<Notify>,
     ) -> Result<usize, WaitError> {
@@ -162,13 +161,13 @@ impl<T: Arm> CompletionQueue<T> {
 }
 
 /// Waits for the queue `key`. `look` polls or arms it, as [`CompletionQueue::look`] does.
-pub(crate) fn wait_with<'r, C: Block>(
+pub(crate) fn wait_with<'r, E, C: Block>(
     key: CqKey,
-    buffer: &'r mut [Wc],
+    buffer: &'r mut [E],
     channel: &mut C,
     deadline: Option<C::Instant>,
-    mut look: impl FnMut(&mut [Wc], u32, Option<Notify>) -> Result<usize, WaitError>,
-) -> Result<&'r [Wc], WaitError> {
+    mut look: impl FnMut(&mut [E], u32, Option<Notify>) -> Result<usize, WaitError>,
+) -> Result<&'r [E], WaitError> {
     let (mut count, mut events) = (0, 0);
     while !buffer.is_empty() {
         count = look(buffer, events, None)?;

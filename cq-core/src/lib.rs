@@ -85,6 +85,7 @@ pub mod channel;
 #[doc = include_str!("../CONTRACT.md")]
 pub mod contract {}
 pub mod cq;
+pub mod entry;
 #[cfg(feature = "defmt")]
 mod formats;
 pub mod guide;

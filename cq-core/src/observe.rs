@@ -42,9 +42,9 @@ use crate::transport::{
 use crate::wc::Wc;
 
 /// What an observer sees of a queue. It is called where the queue is polled and armed, by the thread that does so.
-pub trait Observer {
+pub trait Observer<E = Wc> {
     /// A poll for up to `asked` completions has returned this batch. `queue` is the queue after the poll.
-    fn polled(&mut self, queue: &impl PollCq, asked: usize, batch: &[Wc]);
+    fn polled(&mut self, queue: &impl PollCq, asked: usize, batch: &[E]);
 
     /// A poll has failed.
     #[inline]
@@ -109,10 +109,12 @@ impl<T: Deref, O> Deref for Observed<T, O> {
     }
 }
 
-impl<T: PollCq, O: Observer> PollCq for Observed<T, O> {
+impl<T: PollCq, O: Observer<T::Entry>> PollCq for Observed<T, O> {
+    type Entry = T::Entry;
+
     // As of the queue itself: not inlined, an empty poll takes three times as long.
     #[inline(always)]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll(&mut self, out: &mut [T::Entry]) -> Result<usize, PollError> {
         match poll_checked(&mut self.transport, out) {
             Ok(count) => {
                 self.observer.polled(&self.transport, out.len(), &out[..count]);
@@ -131,7 +133,7 @@ impl<T: PollCq, O: Observer> PollCq for Observed<T, O> {
     }
 }
 
-impl<T: Arm, O: Observer> Arm for Observed<T, O> {
+impl<T: Arm, O: Observer<T::Entry>> Arm for Observed<T, O> {
     #[inline]
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         let armed = self.transport.arm(on);

@@ -9,7 +9,7 @@
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! /// One of the threads: takes batches until the queue is empty. Returns the number of completions it took.
-//! fn serve(shared: &SharedCq<impl PollCq>) -> Result<usize, PollError> {
+//! fn serve(shared: &SharedCq<impl PollCq<Entry = Wc>>) -> Result<usize, PollError> {
 //!     let (mut buffer, mut served) = ([Wc::default(); 16], 0);
 //!     loop {
 //!         let batch = shared.lock().poll(&mut buffer)?; // the lock is released here
@@ -66,7 +66,7 @@
 //! # use cq_core::transport::{Arm, Block};
 //! # use cq_core::wc::Wc;
 //! /// Serves completions until none has arrived for a second. The other threads only poll.
-//! fn sleeper<C>(shared: &SharedCq<impl Arm>, channel: &mut C) -> Result<usize, WaitError>
+//! fn sleeper<C>(shared: &SharedCq<impl Arm<Entry = Wc>>, channel: &mut C) -> Result<usize, WaitError>
 //! where
 //!     C: Block<Instant = Instant>,
 //! {
@@ -105,7 +105,6 @@ use core::ops::{Deref, DerefMut};
 use crate::cq::{CompletionQueue, WaitError, wait_with};
 use crate::sync::{self, AtomicU32, Tracked, const_unless_loom};
 use crate::transport::{Arm, Block};
-use crate::wc::Wc;
 
 /// A completion queue behind a spin lock.
 ///
@@ -186,10 +185,10 @@ impl<T: Arm> SharedCq<T> {
     /// The same as [`CompletionQueue::wait`].
     pub fn wait<'r, C: Block>(
         &self,
-        buffer: &'r mut [Wc],
+        buffer: &'r mut [T::Entry],
         channel: &mut C,
         deadline: Option<C::Instant>,
-    ) -> Result<&'r [Wc], WaitError> {
+    ) -> Result<&'r [T::Entry], WaitError> {
         let key = self.lock().transport().key();
         wait_with(key, buffer, channel, deadline, |buffer, events, on| {
             self.lock().look(buffer, events, on)

@@ -93,7 +93,7 @@ mod site;
 use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-pub(crate) use self::plain::{Tracked, read_plainly, write_plainly};
+pub(crate) use self::plain::{Tracked, copy_in_order, copy_out};
 use self::site::at;
 pub(crate) use crate::{array_of, const_unless_loom};
 
@@ -111,7 +111,7 @@ cfg_if::cfg_if! {
         #[cfg(target_has_atomic = "32")]
         pub(crate) use core::hint::spin_loop;
         #[doc(hidden)]
-        pub use core::sync::atomic::AtomicU32;
+        pub use core::sync::atomic::{AtomicU8, AtomicU32};
         #[cfg(feature = "async")]
         pub(crate) use atomic_waker::AtomicWaker;
         use core::sync::atomic::fence;
@@ -158,6 +158,18 @@ pub(crate) fn publish(word: &AtomicWord, value: Word) {
 #[inline(always)]
 pub(crate) fn observe(word: &AtomicWord) -> Word {
     word.load(at(Site::Observe, Acquire))
+}
+
+/// [`publish`] by a byte beside the entry.
+#[inline(always)]
+pub(crate) fn publish_u8(cell: &AtomicU8, value: u8) {
+    cell.store(value, at(Site::Publish, Release));
+}
+
+/// [`observe`] of a byte beside the entry.
+#[inline(always)]
+pub(crate) fn observe_u8(cell: &AtomicU8) -> u8 {
+    cell.load(at(Site::Observe, Acquire))
 }
 
 /// Releases every slot before `position` to the producer.
@@ -297,6 +309,18 @@ pub fn load_u32(word: &AtomicU32) -> u32 {
 #[inline(always)]
 pub fn store_u32(word: &AtomicU32, value: u32) {
     word.store(value, Relaxed);
+}
+
+/// [`load`] for 8 bits.
+#[inline(always)]
+pub(crate) fn load_u8(cell: &AtomicU8) -> u8 {
+    cell.load(Relaxed)
+}
+
+/// [`store`] for 8 bits.
+#[inline(always)]
+pub(crate) fn store_u8(cell: &AtomicU8, value: u8) {
+    cell.store(value, Relaxed);
 }
 
 /// Bytes beside the words of shared memory, which nobody uses. As padding they would be part of what a reference promises

@@ -20,6 +20,8 @@
 //! }
 //!
 //! impl PollCq for DmaEngine<'_> {
+//!     type Entry = Wc;
+//!
 //!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
 //!         let mut count = 0;
 //!         while count < out.len() {
@@ -67,18 +69,24 @@ mod lent;
 
 use core::task::{Context, Poll, Waker};
 
+use bytemuck::Pod;
+
 pub use self::cq_key::CqKey;
 pub use self::error::{ArmError, EventError, PollError, WaitError};
+#[cfg(doc)]
 use crate::wc::Wc;
 
 /// Polls a completion queue.
 pub trait PollCq {
+    /// What the queue holds: [`Wc`], or any other plain old data.
+    type Entry: Pod;
+
     /// Moves up to `out.len()` completions, oldest first, to the start of `out` and returns their number. Never blocks.
     /// Entries past that number are unchanged ([P1](crate::contract#p1)–[P6](crate::contract#p6)).
     ///
     /// # Errors
     /// The queue itself failed. An empty queue is `Ok(0)`.
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError>;
+    fn poll(&mut self, out: &mut [Self::Entry]) -> Result<usize, PollError>;
 
     /// Whether more than `count` completions wait to be polled, for statistics. `false` if there are
     /// not, and if the transport can't tell, as libibverbs can't.
@@ -100,7 +108,10 @@ pub trait Capacity {
 
 /// Polls. A count above the length of `out` is an error ([P7](crate::contract#p7)).
 #[inline(always)]
-pub(crate) fn poll_checked(queue: &mut impl PollCq, out: &mut [Wc]) -> Result<usize, PollError> {
+pub(crate) fn poll_checked<T: PollCq>(
+    queue: &mut T,
+    out: &mut [T::Entry],
+) -> Result<usize, PollError> {
     let asked = out.len();
     match queue.poll(out)? {
         returned if returned > asked => Err(PollError::Misbehaved { asked, returned }),

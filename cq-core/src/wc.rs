@@ -27,9 +27,11 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::mem::{offset_of, size_of};
 
+use bytemuck::{Pod, Zeroable};
+
 pub use self::numbers::{WcFlags, WcOpcode, WcStatus};
 pub use self::view::{Completed, Failed};
-use crate::sync::Word;
+use crate::entry::{Entry, InEntry};
 
 /// One work completion: `struct ibv_wc` on 64-bit targets ([C1](crate::contract#c1)).
 ///
@@ -38,7 +40,7 @@ use crate::sync::Word;
 /// Devices build a completion with [`new`](Self::new) and the `with_` methods.
 #[must_use]
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 pub struct Wc {
     wr_id: u64,
     status: WcStatus,
@@ -76,8 +78,16 @@ const _: () = {
     assert!(offset_of!(Wc, generation) == 46);
 };
 
-/// Number of words in a completion.
-pub(crate) const WORDS: usize = size_of::<Wc>() / size_of::<Word>();
+impl Entry for Wc {
+    type Generation = InEntry<u16, { offset_of!(Wc, generation) }, 0xffff>;
+
+    /// Whether it is a failure. A receive of a message that was sent SOLICITED is pushed as a
+    /// [`Tagged`](crate::queue::Tagged).
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        self.status != WcStatus::SUCCESS
+    }
+}
 
 impl Wc {
     /// Creates a completion from the fields that are always valid. All others are zero.
@@ -223,36 +233,13 @@ impl Wc {
 
     /// Returns the 48 bytes of `struct ibv_wc`, including undefined fields. The padding is zero.
     #[must_use]
-    #[allow(unsafe_code)]
     pub const fn to_bytes(self) -> [u8; 48] {
-        let clean = Self { generation: [0; 2], ..self };
-        // SAFETY: `Wc` is 48 bytes without implicit padding (asserted above: the last field ends at 48), so every byte
-        // is initialised.
-        unsafe { core::mem::transmute(clean) }
+        bytemuck::must_cast(Self { generation: [0; 2], ..self })
     }
 
     /// Reads the 48 bytes of a `struct ibv_wc`. Any bytes are valid ([C3](crate::contract#c3)).
-    #[allow(unsafe_code)]
     pub const fn from_bytes(bytes: [u8; 48]) -> Self {
-        // SAFETY: the sizes are equal, and every field of `Wc` is an integer, for which all bit patterns are valid.
-        let wc: Self = unsafe { core::mem::transmute(bytes) };
-        Self { generation: [0; 2], ..wc }
-    }
-
-    /// Returns the completion as words. By reference, because an array by value is moved word by word.
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    pub(crate) const fn words(&self) -> &[Word; WORDS] {
-        // SAFETY: `Wc` is `WORDS` words long, without implicit padding, and aligned at least as a word is.
-        unsafe { &*core::ptr::from_ref(self).cast() }
-    }
-
-    /// Returns the completion as mutable words.
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    pub(crate) const fn words_mut(&mut self) -> &mut [Word; WORDS] {
-        // SAFETY: as for `words`, and all bit patterns are valid for every field.
-        unsafe { &mut *core::ptr::from_mut(self).cast() }
+        Self { generation: [0; 2], ..bytemuck::must_cast::<_, Self>(bytes) }
     }
 }
 

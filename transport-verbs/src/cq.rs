@@ -207,6 +207,8 @@ fn diagnose(context: &context::Context, asked: u32, refused: DeviceError) -> Cre
 }
 
 impl PollCq for Cq {
+    type Entry = Wc;
+
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         match self.poller.poll(out) {

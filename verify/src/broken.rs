@@ -214,6 +214,8 @@ impl AsyncEvents for Broken {
 }
 
 impl PollCq for BrokenCq {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if let (Some(entry), Some(wc)) = (out.first_mut(), self.again.pop_front()) {
             *entry = wc;

@@ -25,9 +25,10 @@ mod identifier;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
-use cq_core::transport::{Arm, Block, PollCq};
+use cq_core::transport::Block;
 use cq_core::wc::Wc;
 use cq_verbs::async_event::AsyncEvents;
+use cq_verbs::polling::ArmWc;
 use cq_verbs::post::{Post, PostError};
 pub use cq_verbs::setup::{
     Access, Destination, Errno, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
@@ -178,7 +179,7 @@ pub trait Destroy: Sized {
 }
 
 /// A completion queue.
-pub trait Cq: PollCq + Arm + Destroy + Send {
+pub trait Cq: ArmWc + Destroy + Send {
     /// The capacity ([O1](cq_core::contract#o1)).
     fn capacity(&self) -> u32;
 

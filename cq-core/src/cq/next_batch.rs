@@ -5,7 +5,6 @@ use core::task::{Context, Poll, ready};
 
 use super::{CompletionQueue, MOST_EVENTS, WaitError, take_events};
 use crate::transport::{Arm, AsyncChannel, Notify};
-use crate::wc::Wc;
 
 impl<T: Arm> CompletionQueue<T> {
     /// Waits until there is a completion, then takes up to `buffer.len()` of them: [`wait`](Self::wait) for a task of
@@ -20,9 +19,9 @@ impl<T: Arm> CompletionQueue<T> {
     /// The queue failed or ended, it can't be armed, or the channel delivered an event of another queue.
     pub async fn next_batch<'r>(
         &mut self,
-        buffer: &'r mut [Wc],
+        buffer: &'r mut [T::Entry],
         events: &mut impl AsyncChannel,
-    ) -> Result<&'r [Wc], WaitError> {
+    ) -> Result<&'r [T::Entry], WaitError> {
         let count = poll_fn(|task| self.poll_batch(buffer, events, task)).await?;
         Ok(&buffer[..count])
     }
@@ -30,7 +29,7 @@ impl<T: Arm> CompletionQueue<T> {
     /// Polls. If the queue is empty, arranges for the next completion to wake the task.
     pub(super) fn poll_batch(
         &mut self,
-        buffer: &mut [Wc],
+        buffer: &mut [T::Entry],
         events: &mut impl AsyncChannel,
         task: &mut Context<'_>,
     ) -> Poll<Result<usize, WaitError>> {
@@ -46,7 +45,7 @@ impl<T: Arm> CompletionQueue<T> {
 
     fn look_or_register(
         &mut self,
-        buffer: &mut [Wc],
+        buffer: &mut [T::Entry],
         events: &mut impl AsyncChannel,
         task: &Context<'_>,
     ) -> Result<usize, WaitError> {

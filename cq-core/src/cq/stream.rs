@@ -7,8 +7,7 @@ use core::task::{Context, Poll, ready};
 use futures_core::Stream;
 
 use super::{CompletionQueue, WaitError};
-use crate::transport::{Arm, AsyncChannel, PollError};
-use crate::wc::Wc;
+use crate::transport::{Arm, AsyncChannel, PollCq, PollError};
 
 /// A [`Stream`] of a queue's completions, for a task of any executor. It polls up to `N` completions at a time. The
 /// stream ends when the queue's producers are gone, or after an error. Completions that it has polled and not yet
@@ -42,10 +41,10 @@ use crate::wc::Wc;
 /// let stream = CompletionStream::<_, _, 0>::new(CompletionQueue::new(consumer), events);
 /// ```
 #[derive(Debug)]
-pub struct CompletionStream<T, E, const N: usize> {
+pub struct CompletionStream<T: PollCq, E, const N: usize> {
     cq: CompletionQueue<T>,
     events: E,
-    batch: [Wc; N],
+    batch: [T::Entry; N],
     /// The part of the batch that is not yet returned.
     left: Range<usize>,
     is_over: bool,
@@ -56,15 +55,15 @@ impl<T: Arm, E: AsyncChannel, const N: usize> CompletionStream<T, E, N> {
     #[must_use]
     pub fn new(cq: CompletionQueue<T>, events: E) -> Self {
         const { assert!(N > 0, "a batch has to hold something") };
-        Self { cq, events, batch: [Wc::default(); N], left: 0..0, is_over: false }
+        Self { cq, events, batch: [bytemuck::zeroed(); N], left: 0..0, is_over: false }
     }
 }
 
 // No field is structurally pinned.
-impl<T, E: Unpin, const N: usize> Unpin for CompletionStream<T, E, N> {}
+impl<T: PollCq, E: Unpin, const N: usize> Unpin for CompletionStream<T, E, N> {}
 
 impl<T: Arm, E: AsyncChannel + Unpin, const N: usize> Stream for CompletionStream<T, E, N> {
-    type Item = Result<Wc, WaitError>;
+    type Item = Result<T::Entry, WaitError>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Self { cq, events, batch, left, is_over } = self.get_mut();

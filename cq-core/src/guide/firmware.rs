@@ -32,7 +32,7 @@
 //! /// What the interrupt handler owns.
 //! struct Handler {
 //!     next: u64,
-//!     queue: Producer<'static, OnChannel<Raiser<'static>>>,
+//!     queue: Producer<'static, Wc, OnChannel<Raiser<'static>>>,
 //! }
 //!
 //! impl Handler {

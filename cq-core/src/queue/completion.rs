@@ -1,11 +1,12 @@
 //! What a producer pushes.
 
+use crate::entry::Entry;
 use crate::wc::Wc;
 
-/// A completion to push: a [`Wc`], or an [`Entry`], which says more.
-pub trait Completion: sealed::Sealed {
-    /// The completion.
-    fn wc(&self) -> &Wc;
+/// What can be pushed into a queue of `E`: an entry, or for completions a [`Tagged`], which says more.
+pub trait Completion<E>: sealed::Sealed<E> {
+    /// The entry.
+    fn entry(&self) -> &E;
 
     /// The tag that a [raw](super::raw) queue with tags returns with it. Other queues discard it.
     #[inline(always)]
@@ -13,33 +14,25 @@ pub trait Completion: sealed::Sealed {
         0
     }
 
-    /// Whether the message was sent SOLICITED. Applies to receives only ([N3](crate::contract#n3)).
-    #[inline(always)]
-    fn solicited(&self) -> bool {
-        false
-    }
-
-    /// Whether a consumer armed for solicited completions waits for it: a solicited receive, or any failure, but never
-    /// a successful send ([N3](crate::contract#n3)).
-    #[inline]
-    fn is_urgent(&self) -> bool {
-        match self.wc().result() {
-            Ok(done) => self.solicited() && done.is_recv(),
-            Err(_) => true,
-        }
-    }
+    /// Whether a consumer armed for solicited completions waits for it ([N3](crate::contract#n3)).
+    fn is_urgent(&self) -> bool;
 }
 
-impl Completion for Wc {
+impl<E: Entry> Completion<E> for E {
     #[inline(always)]
-    fn wc(&self) -> &Wc {
+    fn entry(&self) -> &E {
         self
+    }
+
+    #[inline(always)]
+    fn is_urgent(&self) -> bool {
+        Entry::is_urgent(self)
     }
 }
 
 /// A completion with a tag and its SOLICITED flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct Tagged {
     /// The completion.
     pub wc: Wc,
     /// The tag that a [raw](super::raw) queue with tags returns with it.
@@ -48,9 +41,9 @@ pub struct Entry {
     pub solicited: bool,
 }
 
-impl Completion for Entry {
+impl Completion<Wc> for Tagged {
     #[inline(always)]
-    fn wc(&self) -> &Wc {
+    fn entry(&self) -> &Wc {
         &self.wc
     }
 
@@ -59,14 +52,18 @@ impl Completion for Entry {
         self.tag
     }
 
-    #[inline(always)]
-    fn solicited(&self) -> bool {
-        self.solicited
+    /// A solicited receive, or any failure, but never a successful send ([N3](crate::contract#n3)).
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        match self.wc.result() {
+            Ok(done) => self.solicited && done.is_recv(),
+            Err(_) => true,
+        }
     }
 }
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Wc {}
-    impl Sealed for super::Entry {}
+    pub trait Sealed<E> {}
+    impl<E: super::Entry> Sealed<E> for E {}
+    impl Sealed<super::Wc> for super::Tagged {}
 }

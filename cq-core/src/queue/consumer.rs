@@ -6,7 +6,8 @@ use super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
 use super::health::{Health, State};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
-use super::slot::{Memory, Own};
+use super::slot::{Access, Memory, Own};
+use crate::entry::Entry;
 use crate::sync;
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
@@ -21,27 +22,27 @@ use crate::wc::Wc;
 /// armed(consumer);
 /// ```
 #[derive(Debug)]
-pub struct Consumer<'a, C = NoChannel, M: Memory = Own> {
-    pub(super) ring: Ring<'a, M>,
+pub struct Consumer<'a, E: Entry = Wc, C = NoChannel, M: Memory<E> = Own> {
+    pub(super) ring: Ring<'a, E, M::Access>,
     head: Ref<'a, Head>,
     alerts: Ref<'a, Alerts>,
     channel: C,
     position: Position,
     /// The place at `position`, cached for empty polls. Once the end was reported, one that is never published.
-    next: Place<'a>,
+    next: Place<'a, E, M::Access>,
     released: Position,
     lag: Position,
     promised: u32,
     owner: Owner,
 }
 
-impl<'a, C, M: Memory> Consumer<'a, C, M> {
+impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     /// The consumer from `position` on, of a ring with `promised` as its guaranteed capacity.
     ///
     /// # Safety
     /// It is the ring's only consumer until another one resumes at its [`position`](Self::position).
     pub(super) unsafe fn new(
-        ring: Ring<'a, M>,
+        ring: Ring<'a, E, M::Access>,
         (head, alerts): (Ref<'a, Head>, Ref<'a, Alerts>),
         channel: C,
         position: Position,
@@ -69,7 +70,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     pub(super) unsafe fn switch_to(
         &mut self,
-        (ring, head): (Ring<'a, M>, Ref<'a, Head>),
+        (ring, head): (Ring<'a, E, M::Access>, Ref<'a, Head>),
         position: Position,
         promised: u32,
     ) {
@@ -120,36 +121,36 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         self.health().state()
     }
 
-    /// [`poll`](PollCq::poll), with `take` to copy entries and release their slots.
+    /// [`poll`](PollCq::poll) of at most `most` entries, with `take` to copy entries and release their slots.
     #[inline(always)]
     pub(super) fn poll_by(
         &mut self,
-        out: &mut [Wc],
-        mut take: impl FnMut(&mut Self, &mut [Wc]) -> usize,
+        most: usize,
+        mut take: impl FnMut(&mut Self) -> usize,
     ) -> Result<usize, PollError> {
         if self.next.is_published() {
-            return Ok(take(self, out));
+            return Ok(take(self));
         }
         if self.health().is_running() {
             return Ok(0);
         }
-        self.last_entries(out, take)
+        self.last_entries(most, take)
     }
 
     /// Polls once the end was seen: the last entries may have been published after the slot was checked.
     #[cold]
     fn last_entries(
         &mut self,
-        out: &mut [Wc],
-        mut take: impl FnMut(&mut Self, &mut [Wc]) -> usize,
+        most: usize,
+        mut take: impl FnMut(&mut Self) -> usize,
     ) -> Result<usize, PollError> {
         // The state is loaded with Acquire, so `take` sees every entry stored before the end.
         let error = match self.health().state().error() {
-            Some(error) if !out.is_empty() => error,
+            Some(error) if most > 0 => error,
             _ => return Ok(0),
         };
         let is_reported = self.health().is_reported();
-        match if is_reported { 0 } else { take(self, out) } {
+        match if is_reported { 0 } else { take(self) } {
             0 => Err(self.report(error)),
             count => Ok(count),
         }
@@ -165,7 +166,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
 
     /// Copies the published entries and releases their slots.
     #[inline(always)]
-    pub(super) fn take(&mut self, out: &mut [Wc]) -> usize {
+    pub(super) fn take(&mut self, out: &mut [E]) -> usize {
         match out {
             [_] => self.take_inlined(out),
             _ => self.take_many(out),
@@ -174,12 +175,12 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
 
     /// Not inlined, so that a poll of an empty queue saves no registers.
     #[inline(never)]
-    fn take_many(&mut self, out: &mut [Wc]) -> usize {
+    fn take_many(&mut self, out: &mut [E]) -> usize {
         self.take_inlined(out)
     }
 
     #[inline(always)]
-    fn take_inlined(&mut self, out: &mut [Wc]) -> usize {
+    fn take_inlined(&mut self, out: &mut [E]) -> usize {
         let count = self.copy(out);
         self.release();
         count
@@ -187,11 +188,11 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
 
     /// Copies the published entries. Their slots must be [released](Self::release) before the caller sees the entries.
     #[inline(always)]
-    pub(super) fn copy(&mut self, out: &mut [Wc]) -> usize {
+    pub(super) fn copy(&mut self, out: &mut [E]) -> usize {
         let count = if let [one] = out {
             // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
             // SAFETY: this is the ring's only consumer (`new`), and it releases only slots before its position.
-            if !unsafe { self.next.slot.read::<M>(self.next.generation, one) } {
+            if !unsafe { self.next.read(one) } {
                 return 0;
             }
             1
@@ -199,12 +200,18 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
             // SAFETY: as above.
             unsafe { self.ring.read_run(self.position, out) }
         };
-        self.position = self.position.wrapping_add(count as Position);
-        self.next = self.ring.place(self.position);
+        self.pass(count);
         count
     }
 
-    /// Releases the copied slots, if they are more than the lag.
+    /// Goes on behind so many entries. Their slots are not [released](Self::release) yet.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, entries: usize) {
+        self.position = self.position.wrapping_add(entries as Position);
+        self.next = self.ring.place(self.position);
+    }
+
+    /// Releases the passed slots, if they are more than the lag.
     #[inline(always)]
     pub(super) fn release(&mut self) {
         // Without a lag, `released` is not stored: one store less before the head, which the producer waits for.
@@ -227,7 +234,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     }
 }
 
-impl<C: ConsumerChannel, M: Memory> Consumer<'_, C, M> {
+impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
     /// completions, then [`PollError::Failed`] ([S4](crate::contract#s4)).
     ///
@@ -243,10 +250,11 @@ impl<C: ConsumerChannel, M: Memory> Consumer<'_, C, M> {
     /// raised when the lock is released. A task that is woken may be polled at once.
     ///
     /// ```
-    /// use cq_core::queue::Consumer;
+    /// use cq_core::entry::Entry;
+    /// use cq_core::queue::{Consumer, ConsumerChannel};
     /// use cq_core::shared_cq::SharedCq;
     ///
-    /// fn fail<C: cq_core::queue::ConsumerChannel>(shared: &SharedCq<Consumer<'_, C>>) {
+    /// fn fail<E: Entry, C: ConsumerChannel>(shared: &SharedCq<Consumer<'_, E, C>>) {
     ///     let wakeup = shared.lock().transport().mark_failed(); // the lock is released here
     ///     wakeup.wake();
     /// }
@@ -258,20 +266,19 @@ impl<C: ConsumerChannel, M: Memory> Consumer<'_, C, M> {
 }
 
 /// How entries are read.
-impl<M: Memory> Ring<'_, M> {
+impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
     /// Copies the published entries from `position` on to the start of `out`, and returns their number.
     ///
     /// # Safety
     /// The caller is the only consumer, and has released no slot from `position` on.
     #[inline(always)]
-    pub(super) unsafe fn read_run(&self, position: Position, out: &mut [Wc]) -> usize {
+    pub(super) unsafe fn read_run(&self, position: Position, out: &mut [E]) -> usize {
         let mut count = 0;
         loop {
-            let (slots, generation) =
-                self.span(position.wrapping_add(count as Position), out.len() - count);
-            for (slot, wc) in slots.iter().zip(&mut out[count..]) {
+            let span = self.span(position.wrapping_add(count as Position), out.len() - count);
+            for ((_, place), entry) in span.places().zip(&mut out[count..]) {
                 // SAFETY: the caller is the only consumer, and has not released this slot.
-                if !unsafe { slot.read::<M>(generation, wc) } {
+                if !unsafe { place.read(entry) } {
                     return count;
                 }
                 count += 1;
@@ -283,17 +290,19 @@ impl<M: Memory> Ring<'_, M> {
     }
 }
 
-impl<C, M: Memory> Capacity for Consumer<'_, C, M> {
+impl<E: Entry, C, M: Memory<E>> Capacity for Consumer<'_, E, C, M> {
     fn capacity(&self) -> u32 {
         self.promised
     }
 }
 
-impl<C, M: Memory> PollCq for Consumer<'_, C, M> {
+impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
+    type Entry = E;
+
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        self.poll_by(out, Self::take)
+    fn poll(&mut self, out: &mut [E]) -> Result<usize, PollError> {
+        self.poll_by(out.len(), |this| this.take(out))
     }
 
     #[inline]
@@ -303,7 +312,7 @@ impl<C, M: Memory> PollCq for Consumer<'_, C, M> {
     }
 }
 
-impl<S, M: Memory> Arm for Consumer<'_, OnChannel<S>, M> {
+impl<E: Entry, S, M: Memory<E>> Arm for Consumer<'_, E, OnChannel<S>, M> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.alerts.arm.arm(on);
         sync::arm_fence();
@@ -316,7 +325,7 @@ impl<S, M: Memory> Arm for Consumer<'_, OnChannel<S>, M> {
     }
 }
 
-impl<C, M: Memory> Drop for Consumer<'_, C, M> {
+impl<E: Entry, C, M: Memory<E>> Drop for Consumer<'_, E, C, M> {
     fn drop(&mut self) {
         if self.owner.is_last() {
             self.health().abandon();

@@ -1,17 +1,18 @@
 //! Queues sized at run time, whose sides own the storage.
 #![allow(unsafe_code)]
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use super::owner::Owner;
-use super::ring::{Ref, Ring};
+use super::ring::Ref;
+use super::storage::HeapSlots;
 use super::{
-    CapacityError, Channel, Consumer, Control, NoChannel, OnChannel, Producer, Slot, SplitSignal,
-    Tail,
+    CapacityError, Channel, Consumer, Control, NoChannel, OnChannel, Producer, SplitSignal, Tail,
 };
+use crate::entry::Entry;
 use crate::transport::CqKey;
+use crate::wc::Wc;
 
 /// A queue on the heap. Its two sides share ownership, so each can move to its own thread. Feature `alloc`.
 ///
@@ -29,23 +30,18 @@ use crate::transport::CqKey;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct HeapCq {
-    storage: Arc<Storage>,
+pub struct HeapCq<E: Entry = Wc> {
+    storage: Arc<Storage<E>>,
     promised: u32,
 }
 
 #[derive(Debug)]
-struct Storage {
+struct Storage<E: Entry> {
     control: Control,
-    slots: Box<[Slot]>,
+    slots: HeapSlots<E>,
 }
 
-/// `count` unwritten slots.
-pub(super) fn slots(count: usize) -> Box<[Slot]> {
-    (0..count).map(|_| Slot::new()).collect()
-}
-
-/// The number of slots for `capacity` completions.
+/// The number of slots for `capacity` entries.
 pub(super) fn storage_for(capacity: u32) -> Result<usize, CapacityError> {
     let slots = (capacity as usize).checked_next_power_of_two();
     let slots = slots.ok_or(CapacityError::TooLarge(capacity as usize))?;
@@ -59,10 +55,20 @@ impl HeapCq {
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).
     pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+        Self::of_entries(capacity)
+    }
+}
+
+impl<E: Entry> HeapCq<E> {
+    /// An empty queue for `capacity` [entries](crate::entry), which need not be a power of two.
+    ///
+    /// # Errors
+    /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).
+    pub fn of_entries(capacity: u32) -> Result<Self, CapacityError> {
         Self::with_slots(capacity, storage_for(capacity)?)
     }
 
-    /// An empty queue for `capacity` completions in `slots` slots, a power of two. With more slots than `capacity`, the
+    /// An empty queue for `capacity` entries in `slots` slots, a power of two. With more slots than `capacity`, the
     /// consumer releases them in larger steps, up to a quarter of the ring at once, which saves the producer cache
     /// misses. The queue then overruns at the earliest one completion past the capacity, and at the latest one past the
     /// slots ([O1](crate::contract#o1)).
@@ -71,14 +77,14 @@ impl HeapCq {
     /// The capacity is 0 or larger than `slots`, or `slots` is not a power of two or larger than
     /// [`MAX_STORAGE`](super::MAX_STORAGE).
     pub fn with_slots(capacity: u32, slots: usize) -> Result<Self, CapacityError> {
-        CapacityError::check_promise(slots, capacity)?;
-        let storage = Storage { control: Control::new(), slots: self::slots(slots) };
+        let slots = HeapSlots::new(slots, capacity)?;
+        let storage = Storage { control: Control::new(), slots };
         Ok(Self { storage: Arc::new(storage), promised: capacity })
     }
 
     /// Returns the two sides of a queue without a channel.
     #[must_use]
-    pub fn split(self) -> (Producer<'static>, Consumer<'static>) {
+    pub fn split(self) -> (Producer<'static, E>, Consumer<'static, E>) {
         self.sides(NoChannel, NoChannel)
     }
 
@@ -89,7 +95,7 @@ impl HeapCq {
         self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel<Option<S>>>) {
+    ) -> (Producer<'static, E, OnChannel<S>>, Consumer<'static, E, OnChannel<Option<S>>>) {
         let (raises, armed) = OnChannel::of_both(key, signal);
         self.sides(raises, armed)
     }
@@ -98,13 +104,12 @@ impl HeapCq {
         self,
         raises: P,
         armed: C,
-    ) -> (Producer<'static, P>, Consumer<'static, C>) {
+    ) -> (Producer<'static, E, P>, Consumer<'static, E, C>) {
         let Self { storage, promised } = self;
         // SAFETY: each side keeps the storage alive (`Owner::of`), and gives none of its `Ref`s away. They are the only
-        // sides, since this takes the queue by value. All slots are unwritten, and both sides start at position 0. Their
-        // number is a power of two (`with_slots`).
+        // sides, since this takes the queue by value. All slots are unwritten, and both sides start at position 0.
         unsafe {
-            let ring = Ring::new(Ref::kept(NonNull::from(&storage.slots[..])), ());
+            let ring = storage.slots.ring();
             let control: Ref<'static, Control> = Ref::kept(NonNull::from(&storage.control));
             let owner = Owner::of(storage);
             let producer = Producer::new(ring, control, raises, Tail::at(0), owner.clone());

@@ -123,13 +123,15 @@ mod consumer;
 mod health;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 mod heap;
+mod in_place;
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 pub mod mpsc;
 mod owner;
 mod producer;
 pub mod raw;
 mod ring;
-mod slot;
+pub(crate) mod slot;
+mod storage;
 mod tail;
 
 use self::arm::ArmWord;
@@ -139,22 +141,25 @@ pub use self::channel::{Channel, ConsumerChannel, FailWakeup, SplitSignal};
 pub use self::channel::{NoChannel, OnChannel};
 #[doc(hidden)]
 pub use self::completion::Completion;
-pub use self::completion::Entry;
+pub use self::completion::Tagged;
 pub use self::consumer::Consumer;
 use self::health::Health;
 pub use self::health::{Dropped, State};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use self::heap::HeapCq;
+pub use self::in_place::InPlace;
 use self::owner::Owner;
 pub use self::producer::{Producer, TryPushError};
-use self::ring::{Head, LINES, Ref, Ring};
+use self::ring::{Head, LINES, Ref};
 pub use self::ring::{MAX_STORAGE, Position};
 #[doc(hidden)]
-pub use self::slot::Own;
-use self::slot::Slot;
+pub use self::slot::{Memory, Own};
+use self::storage::Slots;
 pub use self::tail::Tail;
-use crate::sync::{Unused, array_of, const_unless_loom};
+use crate::entry::Entry;
+use crate::sync::{Unused, const_unless_loom};
 use crate::transport::CqKey;
+use crate::wc::Wc;
 
 /// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
 ///
@@ -290,27 +295,36 @@ impl Control {
 /// let second = queue.split();
 /// drop(producer);
 /// ```
+///
+/// Of other [entries](crate::entry) than completions it is made by [`of_entries`](Self::of_entries).
 #[derive(Debug)]
-pub struct SoftCq<const N: usize> {
+pub struct SoftCq<const N: usize, E: Entry = Wc> {
     control: Control,
-    slots: [Slot; N],
+    slots: Slots<N, E>,
 }
 
 impl<const N: usize> SoftCq<N> {
-    const CAPACITY: u32 = CapacityError::checked(N);
+    const_unless_loom! {
+        /// An empty queue of completions.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::of_entries()
+        }
+    }
+}
 
+impl<const N: usize, E: Entry> SoftCq<N, E> {
     const_unless_loom! {
         /// An empty queue.
         #[must_use]
-        pub const fn new() -> Self {
-            assert!(Self::CAPACITY as usize == N);
-            Self { control: Control::new(), slots: array_of![Slot::new(); N] }
+        pub const fn of_entries() -> Self {
+            Self { control: Control::new(), slots: Slots::new() }
         }
     }
 
-    /// Returns the two sides of a queue without a channel. Resets the queue: completions and state left by earlier
+    /// Returns the two sides of a queue without a channel. Resets the queue: entries and state left by earlier
     /// sides are discarded.
-    pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
+    pub fn split(&mut self) -> (Producer<'_, E>, Consumer<'_, E>) {
         self.sides(NoChannel, NoChannel)
     }
 
@@ -320,36 +334,40 @@ impl<const N: usize> SoftCq<N> {
         &mut self,
         key: CqKey,
         signal: S,
-    ) -> (Producer<'_, OnChannel<S>>, Consumer<'_, OnChannel<Option<S>>>) {
+    ) -> (Producer<'_, E, OnChannel<S>>, Consumer<'_, E, OnChannel<Option<S>>>) {
         let (raises, armed) = OnChannel::of_both(key, signal);
         self.sides(raises, armed)
     }
 
-    /// The capacity, in completions ([O1](crate::contract#o1)).
+    /// The capacity, in entries ([O1](crate::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
-        Self::CAPACITY
+        Slots::<N, E>::CAPACITY
     }
 
     #[allow(unsafe_code)]
-    fn sides<P: Channel, C>(&mut self, raises: P, armed: C) -> (Producer<'_, P>, Consumer<'_, C>) {
+    fn sides<P: Channel, C>(
+        &mut self,
+        raises: P,
+        armed: C,
+    ) -> (Producer<'_, E, P>, Consumer<'_, E, C>) {
         self.control.reset();
-        self.slots.iter_mut().for_each(Slot::reset);
-        let control = Ref::from(&self.control);
+        self.slots.reset();
+        let (control, ring) = (Ref::from(&self.control), self.slots.ring());
         // SAFETY: the sides borrow the queue mutably, so no others exist. All slots were reset to unwritten, and both
-        // sides start at position 0. `CAPACITY` has checked that `N` is a power of two.
+        // sides start at position 0.
         unsafe {
-            let ring = Ring::new(Ref::from(&self.slots[..]), ());
             let producer = Producer::new(ring, control, raises, Tail::at(0), Owner::borrowed());
+            let capacity = Slots::<N, E>::CAPACITY;
             let consumer =
-                Consumer::new(ring, control.parts(), armed, 0, Self::CAPACITY, Owner::borrowed());
+                Consumer::new(ring, control.parts(), armed, 0, capacity, Owner::borrowed());
             (producer, consumer)
         }
     }
 }
 
-impl<const N: usize> Default for SoftCq<N> {
+impl<const N: usize, E: Entry> Default for SoftCq<N, E> {
     fn default() -> Self {
-        Self::new()
+        Self::of_entries()
     }
 }

@@ -6,11 +6,13 @@ use super::channel::{Channel, NoChannel};
 use super::completion::Completion;
 use super::health::{Dropped, Health};
 use super::owner::Owner;
-use super::ring::{Place, Position, Ref, Ring};
-use super::slot::{Memory, Own};
+use super::ring::{Position, Ref, Ring};
+use super::slot::{Access, Memory, Own};
 use super::tail::Tail;
+use crate::entry::Entry;
 use crate::sentences::sentences;
 use crate::sync;
+use crate::wc::Wc;
 
 /// The producer. There is only one, and pushing takes `&mut self`. A second one does not compile:
 ///
@@ -23,8 +25,8 @@ use crate::sync;
 /// Dropping it closes the queue, unless the queue is [raw](super::raw): the consumer polls what was stored, and then
 /// gets [`PollError::Closed`](crate::transport::PollError::Closed) ([S2](crate::contract#s2)).
 #[derive(Debug)]
-pub struct Producer<'a, C: Channel = NoChannel, M: Memory = Own> {
-    ring: Ring<'a, M>,
+pub struct Producer<'a, E: Entry = Wc, C: Channel = NoChannel, M: Memory<E> = Own> {
+    ring: Ring<'a, E, M::Access>,
     control: Ref<'a, Control>,
     channel: C,
     tail: Tail,
@@ -34,14 +36,14 @@ pub struct Producer<'a, C: Channel = NoChannel, M: Memory = Own> {
     owner: Owner,
 }
 
-impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
+impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// The producer of a ring that is full with all of its slots.
     ///
     /// # Safety
     /// It is the ring's only producer until another one resumes at its [`tail`](Self::tail). `tail` is of this ring,
     /// and the producer that stopped there was its only one, too.
     pub(super) unsafe fn new(
-        ring: Ring<'a, M>,
+        ring: Ring<'a, E, M::Access>,
         control: Ref<'a, Control>,
         channel: C,
         tail: Tail,
@@ -59,14 +61,14 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         self
     }
 
-    /// Stores a completion, a [`Wc`](crate::wc::Wc) or an [`Entry`](super::Entry), and raises the event if the consumer armed
+    /// Stores a completion, an entry or a [`Tagged`](super::Tagged), and raises the event if the consumer armed
     /// for this kind of completion. For devices, which
     /// cannot wait for a free slot.
     ///
     /// # Errors
     /// The queue is full and overruns ([O3](crate::contract#o3)), or has already ended. The completion is dropped.
     #[inline]
-    pub fn push(&mut self, completion: &impl Completion) -> Result<(), Dropped> {
+    pub fn push(&mut self, completion: &impl Completion<E>) -> Result<(), Dropped> {
         if self.free(1) == 0 {
             return Err(self.overrun(1));
         }
@@ -81,7 +83,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// The queue has too few free slots and overruns, or has already ended. The completions that fit are stored, the
     /// [last ones](Dropped::lost) are dropped.
     #[inline]
-    pub fn push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<(), Dropped> {
+    pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
         let stored = self.store_fitting(batch);
         match u32::try_from(batch.len() - stored).unwrap_or(u32::MAX) {
             0 => Ok(()),
@@ -95,7 +97,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Ended`](TryPushError::Ended): none
     /// can be pushed any more.
     #[inline]
-    pub fn try_push(&mut self, completion: &impl Completion) -> Result<(), TryPushError> {
+    pub fn try_push(&mut self, completion: &impl Completion<E>) -> Result<(), TryPushError> {
         if self.free(1) == 0 {
             return Err(self.why_not());
         }
@@ -117,7 +119,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// # Errors
     /// As for [`try_push`](Self::try_push). Nothing was stored.
     #[inline]
-    pub fn try_push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
+    pub fn try_push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
         match self.store_fitting(batch) {
             0 if !batch.is_empty() => Err(self.why_not()),
             stored => Ok(stored),
@@ -128,7 +130,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     ///
     /// # Errors
     /// [`Ended`](TryPushError::Ended): none can be pushed any more.
-    pub fn push_or_wait<T: Completion>(
+    pub fn push_or_wait<T: Completion<E>>(
         &mut self,
         completion: &T,
         wait: impl FnMut(),
@@ -141,7 +143,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     ///
     /// # Errors
     /// [`Ended`](TryPushError::Ended): none can be pushed any more. Some may have been stored.
-    pub fn push_batch_or_wait<T: Completion>(
+    pub fn push_batch_or_wait<T: Completion<E>>(
         &mut self,
         mut batch: &[T],
         mut wait: impl FnMut(),
@@ -251,7 +253,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
 
     /// Stores a completion in a free slot.
     #[inline(always)]
-    fn store(&mut self, completion: &impl Completion) {
+    fn store(&mut self, completion: &impl Completion<E>) {
         // SAFETY: this is the ring's only producer (`new`). The position is before the limit, and the slots before the
         // limit are released, which `unpolled` has acquired.
         unsafe { self.ring.write(self.tail.position(), completion) };
@@ -261,13 +263,13 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
 
     /// Stores the first completions, as many as there are free slots, and returns their number.
     #[inline(always)]
-    fn store_fitting<T: Completion>(&mut self, batch: &[T]) -> usize {
+    fn store_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
         let stored = &batch[..self.free(batch.len())];
         if !stored.is_empty() {
             // SAFETY: as in `store`; all these positions are before the limit.
             unsafe { self.ring.write_all(self.tail.position(), stored) };
             self.tail = self.tail.after(stored.len() as Position);
-            self.notify(|| stored.iter().any(Completion::is_urgent));
+            self.notify(|| stored.iter().any(T::is_urgent));
         }
         stored.len()
     }
@@ -320,18 +322,18 @@ pub(super) fn while_full<T>(
 }
 
 /// How entries are written.
-impl<M: Memory> Ring<'_, M> {
+impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
     /// Writes and publishes a completion.
     ///
     /// # Safety
     /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion) {
-        let Place { slot, generation } = self.place(position);
-        M::keep_tag(self.beside(), self.index(position), completion.tag());
+    pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion<E>) {
+        let place = self.place(position);
+        A::keep_tag(self.beside(), self.index(position), completion.tag());
         // SAFETY: the caller owns the slot.
-        unsafe { slot.write::<M>(completion.wc()) };
-        slot.publish(completion.wc(), generation);
+        unsafe { place.write(completion.entry()) };
+        place.publish(completion.entry());
     }
 
     /// Writes completions to the slots from `position` on, and publishes the first one last: the consumer polls that
@@ -340,30 +342,30 @@ impl<M: Memory> Ring<'_, M> {
     /// # Safety
     /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
     #[inline(always)]
-    pub(super) unsafe fn write_all<C: Completion>(&self, position: Position, completions: &[C]) {
+    pub(super) unsafe fn write_all<T: Completion<E>>(&self, position: Position, completions: &[T]) {
         let [first, rest @ ..] = completions else { return };
-        let Place { slot, generation } = self.place(position);
+        let place = self.place(position);
         // SAFETY: the caller owns the slot.
-        unsafe { slot.write::<M>(first.wc()) };
+        unsafe { place.write(first.entry()) };
         let (mut next, mut rest) = (position.wrapping_add(1), rest);
         while !rest.is_empty() {
-            let (slots, generation) = self.span(next, rest.len());
-            let index = self.index(next);
-            for (nth, (slot, completion)) in slots.iter().zip(rest).enumerate() {
-                M::keep_tag(self.beside(), index + nth, completion.tag());
+            let places = self.span(next, rest.len()).places();
+            let (now, later) = rest.split_at(places.len());
+            for ((index, place), completion) in places.zip(now) {
+                A::keep_tag(self.beside(), index, completion.tag());
                 // SAFETY: the caller owns the slot.
-                unsafe { slot.write::<M>(completion.wc()) };
-                slot.publish(completion.wc(), generation);
+                unsafe { place.write(completion.entry()) };
+                place.publish(completion.entry());
             }
-            next = next.wrapping_add(slots.len() as Position);
-            rest = &rest[slots.len()..];
+            next = next.wrapping_add(now.len() as Position);
+            rest = later;
         }
-        M::keep_tag(self.beside(), self.index(position), first.tag());
-        slot.publish(first.wc(), generation);
+        A::keep_tag(self.beside(), self.index(position), first.tag());
+        place.publish(first.entry());
     }
 }
 
-impl<C: Channel, M: Memory> Drop for Producer<'_, C, M> {
+impl<E: Entry, C: Channel, M: Memory<E>> Drop for Producer<'_, E, C, M> {
     fn drop(&mut self) {
         if self.owner.is_last() && self.health().close() {
             self.notify(|| true);

@@ -40,6 +40,7 @@
 #![allow(unsafe_code)]
 
 mod layout;
+mod slot;
 mod tags;
 
 use core::fmt;
@@ -47,29 +48,25 @@ use core::fmt;
 use core::ptr::NonNull;
 
 pub use self::layout::Layout;
+#[doc(hidden)]
+pub use self::slot::Shared;
+pub use self::slot::Slot;
 pub use self::tags::Tag;
 use self::tags::Tags;
 use super::channel::{Channel, NoChannel};
 use super::completion::Completion;
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
-pub use super::slot::Slot;
-use super::slot::{BODY, Memory};
 use super::{CapacityError, Control, State, Tail};
-use crate::sync::{self, AtomicWord, Word};
+use crate::sync;
 use crate::transport::Notify;
 use crate::wc::Wc;
 
 /// The producer of a raw queue.
-pub type RawProducer<'a, C = NoChannel> = super::Producer<'a, C, Shared>;
+pub type RawProducer<'a, C = NoChannel> = super::Producer<'a, Wc, C, Shared>;
 
 /// The consumer of a raw queue.
-pub type RawConsumer<'a, C = NoChannel> = super::Consumer<'a, C, Shared>;
-
-/// Memory that others may write to at any time. Each word is accessed individually and atomically.
-#[derive(Clone, Copy, Debug)]
-#[doc(hidden)]
-pub enum Shared {}
+pub type RawConsumer<'a, C = NoChannel> = super::Consumer<'a, Wc, C, Shared>;
 
 #[cfg(not(loom))]
 const _: () = {
@@ -78,25 +75,6 @@ const _: () = {
     assert!(size_of::<Control>().is_multiple_of(align_of::<Slot>()));
     assert!(align_of::<Control>().is_multiple_of(align_of::<Slot>()));
 };
-
-impl Memory for Shared {
-    type Beside = Tags;
-
-    #[inline(always)]
-    fn keep_tag(tags: Tags, slot: usize, tag: u32) {
-        tags.store(slot, tag);
-    }
-
-    #[inline(always)]
-    unsafe fn copy_in(from: &[Word; BODY], to: &[AtomicWord; BODY]) {
-        from.iter().zip(to).for_each(|(&from, to)| sync::store(to, from));
-    }
-
-    #[inline(always)]
-    unsafe fn copy_out(from: &[AtomicWord; BODY], to: &mut [Word; BODY]) {
-        from.iter().zip(to).for_each(|(from, to)| *to = sync::load(from));
-    }
-}
 
 /// A queue in memory that the caller provides, to be turned into one of its sides.
 pub struct RawQueue<'a> {
@@ -229,7 +207,7 @@ impl<'a> RawQueue<'a> {
     /// [`producer`](Self::producer) has to. For a queue without a channel: it raises no event.
     #[inline(always)]
     #[must_use]
-    pub fn store_at(&mut self, tail: Tail, completion: &impl Completion) -> Option<Tail> {
+    pub fn store_at(&mut self, tail: Tail, completion: &impl Completion<Wc>) -> Option<Tail> {
         let ring = self.ring();
         let tail = tail.within(ring.storage());
         if tail.free() == 0 || self.control.alerts.health.refuses() {
@@ -279,7 +257,8 @@ impl<'a> RawQueue<'a> {
         let (ring, position) = (self.ring(), self.look_through(tail.position(), each));
         // A batch's first entry is published last: entries after a gap are of a batch that was cut short.
         for nth in 0..self.slots.len() {
-            ring.place(position.wrapping_add(nth as Position)).withdraw();
+            let place = ring.place(position.wrapping_add(nth as Position));
+            place.slot.withdraw(place.generation);
         }
         Tail::at(position)
     }
@@ -313,7 +292,7 @@ impl<'a> RawQueue<'a> {
         self.control
     }
 
-    fn ring(&self) -> Ring<'a, Shared> {
+    fn ring(&self) -> Ring<'a, Wc, Shared> {
         // SAFETY: the tags live for `'a`, and are accessed only through the ring, which lives no longer.
         let tags = unsafe { Tags::kept(self.tags) };
         // SAFETY: `new`, or `of`, has checked that the number of slots is a power of two.

@@ -1,4 +1,4 @@
-//! Slots, positions and generations: where an entry is stored. [`Slot`] documents the generation.
+//! Slots, positions and generations: where an entry is stored. [`entry`](crate::entry) documents the generation.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -6,7 +6,8 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use super::slot::{Memory, NEVER, Slot};
+use super::slot::{Access, Generation, NEVER};
+use crate::entry::Entry;
 use crate::sync::{self, AtomicWord, Unused, const_unless_loom};
 
 /// The largest number of slots of a ring.
@@ -49,7 +50,7 @@ impl Head {
 
 /// A reference to a queue's memory. Unlike `&T`, it may be moved while the memory is freed, so that a side can own the
 /// storage that it refers to.
-pub(super) struct Ref<'a, T: ?Sized>(NonNull<T>, PhantomData<&'a T>);
+pub struct Ref<'a, T: ?Sized>(NonNull<T>, PhantomData<&'a T>);
 
 impl<T: ?Sized> Ref<'_, T> {
     /// # Safety
@@ -109,26 +110,26 @@ unsafe impl<T: ?Sized + Sync> Send for Ref<'_, T> {}
 unsafe impl<T: ?Sized + Sync> Sync for Ref<'_, T> {}
 
 /// The slots of a ring. Their number is a power of two.
-pub(super) struct Ring<'a, M: Memory> {
-    slots: Ref<'a, [Slot]>,
-    beside: M::Beside,
+pub(super) struct Ring<'a, E: Entry, A: Access<E> = <E as Entry>::Generation> {
+    slots: Ref<'a, [A::Slot]>,
+    beside: A::Beside,
     shift: u32,
 }
 
-impl<M: Memory> Clone for Ring<'_, M> {
+impl<E: Entry, A: Access<E>> Clone for Ring<'_, E, A> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M: Memory> Copy for Ring<'_, M> {}
+impl<E: Entry, A: Access<E>> Copy for Ring<'_, E, A> {}
 
-impl<'a, M: Memory> Ring<'a, M> {
+impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     /// A ring of these slots. What is stored beside them lives as long.
     ///
     /// # Safety
-    /// The number of slots is a power of two.
-    pub(super) unsafe fn new(slots: Ref<'a, [Slot]>, beside: M::Beside) -> Self {
+    /// The number of slots is a power of two, and as much is stored beside them.
+    pub(super) unsafe fn new(slots: Ref<'a, [A::Slot]>, beside: A::Beside) -> Self {
         Self { slots, beside, shift: slots.len().trailing_zeros() }
     }
 
@@ -139,7 +140,7 @@ impl<'a, M: Memory> Ring<'a, M> {
     }
 
     /// What is stored beside the slots.
-    pub(super) const fn beside(&self) -> M::Beside {
+    pub(super) const fn beside(&self) -> A::Beside {
         self.beside
     }
 
@@ -152,30 +153,34 @@ impl<'a, M: Memory> Ring<'a, M> {
     /// of slots is a power of two.
     #[inline(always)]
     const fn generation(&self, position: Position) -> u16 {
-        (position >> self.shift) as u16 | 1 << 15
+        let top = 1 << (A::BITS - 1);
+        (position >> self.shift) as u16 & (top - 1) | top
     }
 
     /// The place of the entry at `position`.
     #[inline(always)]
-    pub(super) fn place(&self, position: Position) -> Place<'a> {
+    pub(super) fn place(&self, position: Position) -> Place<'a, E, A> {
+        let index = self.index(position);
         // SAFETY: `index` is less than the number of slots, a power of two (`new`). The slot lives as long as its slice.
-        let slot =
-            unsafe { Ref::kept(NonNull::from(self.slots.get_unchecked(self.index(position)))) };
-        Place { slot, generation: self.generation(position) }
+        let (slot, mark) = unsafe {
+            let slot = Ref::kept(NonNull::from(self.slots.get_unchecked(index)));
+            (slot, A::mark(self.beside, index))
+        };
+        Place { slot, mark, generation: self.generation(position) }
     }
 
     /// The slots from `position` on that are contiguous in memory, at most `most`; and their generation.
     #[inline(always)]
-    pub(super) fn span(&self, position: Position, most: usize) -> (&[Slot], u16) {
+    pub(super) fn span(&self, position: Position, most: usize) -> Span<'_, E, A> {
         let first = self.index(position);
         let count = most.min(self.storage() - first);
         // SAFETY: `first + count` is at most the number of slots, a power of two (`new`).
         let slots = unsafe { self.slots.get_unchecked(first..first + count) };
-        (slots, self.generation(position))
+        Span { slots, beside: self.beside, first, generation: self.generation(position) }
     }
 }
 
-impl<M: Memory> fmt::Debug for Ring<'_, M> {
+impl<E: Entry, A: Access<E>> fmt::Debug for Ring<'_, E, A> {
     /// Omits the slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring").field("storage", &self.storage()).finish_non_exhaustive()
@@ -183,31 +188,83 @@ impl<M: Memory> fmt::Debug for Ring<'_, M> {
 }
 
 /// A slot, and the generation that its entry has once published.
-pub(super) struct Place<'a> {
-    pub(super) slot: Ref<'a, Slot>,
+pub(super) struct Place<'a, E: Entry, A: Access<E>> {
+    pub(super) slot: Ref<'a, A::Slot>,
+    mark: A::Mark,
     pub(super) generation: u16,
 }
 
-impl Place<'_> {
+impl<E: Entry, A: Access<E>> Place<'_, E, A> {
     /// Whether the entry is published.
     #[inline(always)]
     pub(super) fn is_published(&self) -> bool {
-        self.slot.is_published(self.generation)
+        A::is_published(&self.slot, self.mark, self.generation)
     }
 
-    /// Withdraws the entry if it is published.
-    #[cold]
-    pub(super) fn withdraw(&self) {
-        self.slot.withdraw(self.generation);
+    /// Reads the entry if it is published.
+    ///
+    /// # Safety
+    /// As of [`Access::read`].
+    #[inline(always)]
+    pub(super) unsafe fn read(&self, out: &mut E) -> bool {
+        // SAFETY: guaranteed by the caller.
+        unsafe { A::read(&self.slot, self.mark, self.generation, out) }
+    }
+
+    /// Whether the entry is published, by a load with Acquire.
+    #[inline(always)]
+    pub(super) fn observe(&self) -> bool
+    where
+        A: Generation<E>,
+    {
+        A::observe(&self.slot, self.mark, self.generation)
+    }
+
+    /// Writes an entry, except for what [publishes](Self::publish) it.
+    ///
+    /// # Safety
+    /// As of [`Access::write`].
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, entry: &E) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { A::write(&self.slot, self.mark, entry) };
+    }
+
+    /// Publishes the entry that was [written](Self::write).
+    #[inline(always)]
+    pub(super) fn publish(&self, entry: &E) {
+        A::publish(&self.slot, self.mark, entry, self.generation);
     }
 
     /// The same slot with a generation that is never published.
     pub(super) const fn never(&self) -> Self {
-        Self { slot: self.slot, generation: NEVER }
+        Self { generation: NEVER, ..*self }
     }
 }
 
-impl fmt::Debug for Place<'_> {
+/// Contiguous slots.
+pub(super) struct Span<'r, E: Entry, A: Access<E>> {
+    pub(super) slots: &'r [A::Slot],
+    beside: A::Beside,
+    /// The index of the first one.
+    first: usize,
+    generation: u16,
+}
+
+impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
+    /// Each slot with its index.
+    #[inline(always)]
+    pub(super) fn places(self) -> impl ExactSizeIterator<Item = (usize, Place<'r, E, A>)> {
+        let Self { slots, beside, first, generation } = self;
+        slots.iter().enumerate().map(move |(nth, slot)| {
+            // SAFETY: the ring has as much beside the slots as there are slots (`Ring::new`).
+            let mark = unsafe { A::mark(beside, first + nth) };
+            (first + nth, Place { slot: Ref::from(slot), mark, generation })
+        })
+    }
+}
+
+impl<E: Entry, A: Access<E>> fmt::Debug for Place<'_, E, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a slot, generation {}", self.generation)
     }

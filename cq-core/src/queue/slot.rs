@@ -1,175 +1,193 @@
-//! How an entry is written and read.
+//! How an entry is written and read, in memory that only the sides of the queue access.
 #![allow(unsafe_code)]
 
+mod in_array;
+mod in_entry;
+
+use core::cell::UnsafeCell;
 use core::fmt;
+use core::ptr::NonNull;
+use core::slice;
 
-use crate::sync::{self, AtomicWord, Tracked, Word, array_of, const_unless_loom};
-use crate::wc::{WORDS, Wc};
+use bytemuck::Pod;
 
-/// The number of words before the last.
-pub(super) const BODY: usize = WORDS - 1;
-
-/// Bit position of the generation in the last word.
-const GENERATION_SHIFT: u32 = if cfg!(target_endian = "little") { Word::BITS - 16 } else { 0 };
-
-/// Extracts the generation from the last word of a slot.
-#[inline(always)]
-const fn generation_of(last: Word) -> u16 {
-    (last >> GENERATION_SHIFT) as u16
-}
-
-/// Returns `last` with its two bytes of padding replaced by `generation`.
-#[inline(always)]
-const fn with_generation(last: Word, generation: u16) -> Word {
-    (last & !((u16::MAX as Word) << GENERATION_SHIFT)) | ((generation as Word) << GENERATION_SHIFT)
-}
-
-/// Returns `last` with its generation cleared, or `None` if the generation differs from `generation`.
-#[inline(always)]
-const fn of_generation(last: Word, generation: u16) -> Option<Word> {
-    // If the generations are equal, the exclusive or clears both bytes. So one comparison is enough.
-    let rest = last ^ ((generation as Word) << GENERATION_SHIFT);
-    if generation_of(rest) == 0 { Some(rest) } else { None }
-}
+use super::ring::Ref;
+use crate::entry::{Entry, InArray, InEntry};
+use crate::sync::Tracked;
 
 /// A generation that no entry has, so a place with it is never published. Generations of entries have the top bit set,
 /// and unwritten memory has 0.
 pub(super) const NEVER: u16 = 1;
 
-/// Storage for one completion of a ring. Any bit pattern is valid; zeros are an unwritten slot.
-///
-/// A slot is the 48 bytes of a completion. Its last two bytes, padding in C, hold the *generation*: the number of the
-/// ring's round in which the slot was written, modulo 2¹⁵, with the top bit set, so that it differs from unwritten
-/// memory. The producer stores the last word, which contains the generation, after all others. The consumer knows which
-/// generation the next slot will have, so it needs no producer index: for four entries, only their three cache lines
-/// move.
-#[derive(Debug)]
-#[repr(C, align(8))]
-pub struct Slot {
-    /// The last one contains the generation, and is always accessed as one word.
-    words: [AtomicWord; WORDS],
-    tracked: Tracked,
-}
-
-#[cfg(not(loom))]
-const _: () = assert!(size_of::<Slot>() == 48 && align_of::<Slot>() == 8);
+/// The largest entry, in bytes.
+const LARGEST: usize = 128;
 
 /// Who accesses the memory of a ring: its two sides only ([`Own`]), or others too
 /// ([`raw::Shared`](super::raw::Shared)).
-pub trait Memory {
-    /// What is stored beside the slots, and lives as long. It has no lifetime parameter, in which the sides of a queue
-    /// would be invariant.
-    type Beside: Copy + Send + fmt::Debug;
-
-    /// Stores the tag of the completion that is about to be written to slot `index`.
-    fn keep_tag(beside: Self::Beside, index: usize, tag: u32);
-
-    /// Copies all words of a completion but the last to a slot.
-    ///
-    /// # Safety
-    /// The caller is the producer that owns the slot, and has acquired that the consumer released it.
-    unsafe fn copy_in(from: &[Word; BODY], to: &[AtomicWord; BODY]);
-
-    /// Copies all words of a completion but the last from a slot.
-    ///
-    /// # Safety
-    /// The caller is the only consumer, has acquired that the completion is published, and has not released the slot.
-    unsafe fn copy_out(from: &[AtomicWord; BODY], to: &mut [Word; BODY]);
+pub trait Memory<E>: sealed::Sealed + fmt::Debug + 'static {
+    /// How entries are written and read.
+    type Access: Access<E>;
 }
 
-/// Memory that only the sides of the queue access. All words but the last are copied by plain moves, as wide as the
-/// machine has them.
+/// Memory that only the sides of the queue access. Entries are copied by plain moves, as wide as the machine has them.
 #[derive(Clone, Copy, Debug)]
 pub enum Own {}
 
-impl Memory for Own {
-    type Beside = ();
-
-    #[inline(always)]
-    fn keep_tag((): (), _index: usize, _tag: u32) {}
-
-    #[inline(always)]
-    unsafe fn copy_in(from: &[Word; BODY], to: &[AtomicWord; BODY]) {
-        // SAFETY: no other thread accesses these words until the last one is published. The consumer has released the
-        // slot, and this thread has acquired that (guaranteed by the caller).
-        unsafe { sync::write_plainly(from, to) };
-    }
-
-    #[inline(always)]
-    unsafe fn copy_out(from: &[AtomicWord; BODY], to: &mut [Word; BODY]) {
-        // SAFETY: the completion is published, which this thread has acquired, and no producer writes here again before
-        // the slot is released, which only the caller does, and has not done (guaranteed by the caller).
-        unsafe { sync::read_plainly(from, to) };
-    }
+impl<E: Entry> Memory<E> for Own {
+    type Access = E::Generation;
 }
 
-impl Slot {
-    const_unless_loom! {
-        /// An unwritten slot.
-        #[must_use]
-        pub const fn new() -> Self {
-            Self { words: array_of![AtomicWord::new(0); WORDS], tracked: Tracked::new() }
-        }
-    }
+/// How the memory of a ring is accessed: by its two sides only ([`Generation`]), or by others too
+/// ([`raw::Shared`](super::raw::Shared)).
+pub trait Access<E>: sealed::Sealed + fmt::Debug + 'static {
+    /// The number of bits of a generation.
+    const BITS: u32;
 
-    /// Makes the slot an unwritten one.
-    pub(super) fn reset(&mut self) {
-        sync::store(&self.words[BODY], 0);
-    }
+    /// Storage for one entry.
+    type Slot;
+    /// What is stored beside the slots, and lives as long: generations or tags. It has no lifetime parameter, in which the
+    /// sides of a queue would be invariant.
+    type Beside: Copy + Send + Sync + fmt::Debug;
+    /// What of it belongs to one slot.
+    type Mark: Copy + Send + Sync;
 
-    /// Withdraws the entry if it is published in `generation`: one that a killed producer left after a gap.
-    #[cold]
-    pub(super) fn withdraw(&self, generation: u16) {
-        if self.is_published(generation) {
-            sync::store(&self.words[BODY], 0);
-        }
-    }
+    /// What belongs to the slot `index`.
+    ///
+    /// # Safety
+    /// The ring has this slot.
+    unsafe fn mark(beside: Self::Beside, index: usize) -> Self::Mark;
 
-    /// Writes all words of a completion but the last.
+    /// Stores the tag of the entry that is about to be written to slot `index`.
+    fn keep_tag(beside: Self::Beside, index: usize, tag: u32);
+
+    /// Whether an entry is published in `generation`. The load is Relaxed: `false` may be stale, unless a fence or
+    /// an Acquire before it orders it.
+    fn is_published(slot: &Self::Slot, mark: Self::Mark, generation: u16) -> bool;
+
+    /// Writes an entry, except for what [publishes](Self::publish) it.
     ///
     /// # Safety
     /// The caller is the producer that owns the slot, and has acquired that the consumer released it.
-    #[inline(always)]
-    pub(super) unsafe fn write<M: Memory>(&self, wc: &Wc) {
-        self.tracked.write();
-        let ([from @ .., _], [body @ .., _]) = (wc.words(), &self.words);
-        // SAFETY: guaranteed by the caller.
-        unsafe { M::copy_in(from, body) };
-    }
+    unsafe fn write(slot: &Self::Slot, mark: Self::Mark, entry: &E);
 
-    /// Publishes the completion, whose other words have been [written](Self::write).
-    #[inline(always)]
-    pub(super) fn publish(&self, wc: &Wc, generation: u16) {
-        sync::publish(&self.words[BODY], with_generation(wc.words()[BODY], generation));
-    }
+    /// Publishes the entry that was [written](Self::write).
+    fn publish(slot: &Self::Slot, mark: Self::Mark, entry: &E, generation: u16);
 
-    /// Whether a completion is published in `generation`. The load is Relaxed: `false` may be stale, unless a fence or
-    /// an Acquire before it orders it.
-    #[inline(always)]
-    pub(super) fn is_published(&self, generation: u16) -> bool {
-        generation_of(sync::load(&self.words[BODY])) == generation
-    }
-
-    /// Reads the completion if it is published in `generation`: the last word with Acquire, then all others. Returns
+    /// Reads the entry if it is published in `generation`, which it loads with Acquire before all else. Returns
     /// whether it is.
     ///
     /// # Safety
-    /// The caller is the only consumer, and has not released the slot since the completion was published.
-    #[inline(always)]
-    pub(super) unsafe fn read<M: Memory>(&self, generation: u16, out: &mut Wc) -> bool {
-        let [body @ .., last] = &self.words;
-        let Some(last) = of_generation(sync::observe(last), generation) else { return false };
-        self.tracked.read();
-        let [to @ .., rest] = out.words_mut();
-        // SAFETY: `observe` has acquired that it is published. The rest is guaranteed by the caller.
-        unsafe { M::copy_out(body, to) };
-        *rest = last;
-        true
+    /// The caller is the only consumer, and has not released the slot since the entry was published.
+    unsafe fn read(slot: &Self::Slot, mark: Self::Mark, generation: u16, out: &mut E) -> bool;
+}
+
+/// Where the generations of a queue's own memory are.
+pub trait Generation<E>: Access<E, Slot = Slot<E>> {
+    /// What is stored beside one slot.
+    type Cell: Send + Sync + fmt::Debug + 'static;
+
+    /// Of an unwritten slot.
+    #[cfg(not(loom))]
+    const UNWRITTEN: Self::Cell;
+
+    /// Of an unwritten slot.
+    fn unwritten() -> Self::Cell;
+
+    /// What is stored beside all slots.
+    ///
+    /// # Safety
+    /// The cells are alive whenever what is returned, or a copy of it, is used.
+    unsafe fn beside(cells: &[Self::Cell]) -> Self::Beside;
+
+    /// Makes the slot an unwritten one.
+    fn reset(slot: &mut Slot<E>, cell: &mut Self::Cell);
+
+    /// Whether the entry is published in `generation`, loaded with Acquire: it may then be read in place.
+    fn observe(slot: &Slot<E>, mark: Self::Mark, generation: u16) -> bool;
+}
+
+/// Storage for one entry of a ring, in the queue's own memory: the entry belongs to the producer, which writes it, until it
+/// is published, and then to the consumer until the slot is released. Zeros are an unwritten slot.
+#[repr(transparent)]
+pub struct Slot<E>(UnsafeCell<E>);
+
+// SAFETY: the entry is accessed by one side at a time, which the generation and the head order (`Access::write` and `read`).
+unsafe impl<E: Send> Sync for Slot<E> {}
+
+impl<E: Pod> Slot<E> {
+    /// An unwritten slot.
+    pub(super) const fn new() -> Self {
+        const { assert!(size_of::<E>() > 0 && size_of::<E>() <= LARGEST, "an entry has 1 to 128 bytes") };
+        Self(UnsafeCell::new(bytemuck::zeroed()))
+    }
+
+    /// The entries of published slots, in place.
+    ///
+    /// # Safety
+    /// The caller is the only consumer, has acquired that all of these are published, and releases none of them while
+    /// the entries are in use.
+    pub(super) unsafe fn entries(slots: &[Self]) -> &[E] {
+        // SAFETY: a slot is an entry (`repr(transparent)`), and no producer writes to these before they are released
+        // (guaranteed by the caller).
+        unsafe { slice::from_raw_parts(slots.as_ptr().cast(), slots.len()) }
     }
 }
 
-impl Default for Slot {
-    fn default() -> Self {
-        Self::new()
+impl<E> fmt::Debug for Slot<E> {
+    /// Omits the entry, which may not be published.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slot")
     }
+}
+
+/// A word beside a slot that publishes its entry, and what lets loom detect a missing Release or Acquire.
+#[derive(Debug)]
+pub struct Cell<W> {
+    word: W,
+    tracked: Tracked,
+}
+
+/// The cells of a ring, one for each slot. They live as long.
+pub struct Cells<W: 'static>(Ref<'static, [Cell<W>]>);
+
+impl<W> Cells<W> {
+    /// # Safety
+    /// The cells are alive whenever this or a copy of it is used.
+    unsafe fn kept(cells: &[Cell<W>]) -> Self {
+        // SAFETY: the caller keeps the cells alive while copies are used; access to them is shared only.
+        Self(unsafe { Ref::kept(NonNull::from(cells)) })
+    }
+
+    /// The cell of slot `index`.
+    ///
+    /// # Safety
+    /// The ring has this slot.
+    #[inline(always)]
+    unsafe fn at(self, index: usize) -> Ref<'static, Cell<W>> {
+        // SAFETY: there is a cell for each slot. It lives as long as all of them.
+        unsafe { Ref::kept(NonNull::from(self.0.get_unchecked(index))) }
+    }
+}
+
+impl<W> Clone for Cells<W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Cells<W> {}
+
+impl<W> fmt::Debug for Cells<W> {
+    /// Omits the cells.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} generations", self.0.len())
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::InArray {}
+    impl Sealed for super::Own {}
+    impl<F, const AT: usize, const MASK: u32> Sealed for super::InEntry<F, AT, MASK> {}
+    impl Sealed for super::super::raw::Shared {}
 }

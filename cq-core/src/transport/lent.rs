@@ -6,11 +6,12 @@ use super::{
     Arm, ArmError, Armed, AsyncChannel, Block, Capacity, CqKey, EventError, Events, Notify, PollCq,
     PollError, Woken,
 };
-use crate::wc::Wc;
 
 impl<T: PollCq + ?Sized> PollCq for &mut T {
+    type Entry = T::Entry;
+
     #[inline]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll(&mut self, out: &mut [T::Entry]) -> Result<usize, PollError> {
         (**self).poll(out)
     }
 

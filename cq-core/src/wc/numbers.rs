@@ -6,6 +6,7 @@ use crate::{foreign_flags, foreign_number};
 foreign_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)). Displayed as `ibv_wc_status_str(3)` has it ([C12](crate::contract#c12)).
+    #[derive(bytemuck::Pod, bytemuck::Zeroable)]
     WcStatus, "unknown" {
         /// The request succeeded.
         SUCCESS = 0, "success";
@@ -61,6 +62,7 @@ foreign_number! {
 foreign_number! {
     /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)).
+    #[derive(bytemuck::Pod, bytemuck::Zeroable)]
     WcOpcode, "unknown" {
         /// A SEND of any kind.
         SEND = 0, "send";
@@ -119,7 +121,7 @@ impl WcOpcode {
 foreign_flags! {
     /// `enum ibv_wc_flags`. Unknown bits are kept ([C2](crate::contract#c2), [C3](crate::contract#c3)).
     #[repr(transparent)]
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
     pub struct WcFlags: u32 {
         /// The first 40 bytes of the buffer hold a global routing header.
         const GRH = 1;

@@ -8,10 +8,11 @@
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::transport::{Arm, Armed, Block, CqKey, Notify};
 //! use cq_core::wc::{Wc, WcStatus};
+//! use cq_verbs::polling::ArmWc;
 //! use cq_testing::fake::{Call, Script};
 //!
 //! /// The code under test: polls until the deadline. Returns the number of completions.
-//! fn serve<C: Block>(queue: impl Arm, channel: &mut C, end: C::Instant) -> Result<usize, WaitError> {
+//! fn serve<C: Block>(queue: impl ArmWc, channel: &mut C, end: C::Instant) -> Result<usize, WaitError> {
 //!     let (mut cq, mut buffer, mut served) = (CompletionQueue::new(queue), [Wc::default(); 4], 0);
 //!     loop {
 //!         match cq.wait(&mut buffer, channel, Some(end))?.len() {

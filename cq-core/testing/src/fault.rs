@@ -7,13 +7,14 @@
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::transport::{Arm, Block, CqKey};
 //! use cq_core::wc::{Wc, WcStatus};
+//! use cq_verbs::polling::ArmWc;
 //! use cq_testing::fake::Script;
 //! use cq_testing::fault::{FaultInjector, Faults, When};
 //!
 //! /// The code under test: polls until the deadline. Returns the number of completions.
 //! fn serve<T, C>(cq: &mut CompletionQueue<T>, channel: &mut C, end: C::Instant) -> Result<usize, WaitError>
 //! where
-//!     T: Arm,
+//!     T: ArmWc,
 //!     C: Block,
 //! {
 //!     let (mut buffer, mut served) = ([Wc::default(); 4], 0);

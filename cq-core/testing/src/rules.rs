@@ -9,6 +9,7 @@
 //!
 //! use cq_core::queue::{Consumer, HeapCq, OnChannel, Producer};
 //! use cq_core::transport::{CqKey, EventError, Events, Signal};
+//! use cq_core::wc::Wc;
 //! use cq_testing::rules::{self, Fixture, Kind};
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
@@ -28,13 +29,13 @@
 //!
 //! /// The transport under test. Here it is the engine's own queue.
 //! struct Mine {
-//!     device: Producer<'static, OnChannel<Channel>>,
-//!     queue: Consumer<'static, OnChannel<Option<Channel>>>,
+//!     device: Producer<'static, Wc, OnChannel<Channel>>,
+//!     queue: Consumer<'static, Wc, OnChannel<Option<Channel>>>,
 //!     channel: Channel,
 //! }
 //!
 //! impl Fixture for Mine {
-//!     type Queue = Consumer<'static, OnChannel<Option<Channel>>>;
+//!     type Queue = Consumer<'static, Wc, OnChannel<Option<Channel>>>;
 //!     type Channel = Channel;
 //!     const CAPACITY: usize = 8;
 //!
@@ -65,9 +66,10 @@
 mod arming;
 mod polling;
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_core::transport::{Arm, CqKey, Events, PollCq};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_verbs::polling::ArmWc;
 
 pub use self::arming::{
     n01_one_event_for_an_arm, n02_arming_raises_nothing, n03_solicited, n04_never_weakens,
@@ -81,7 +83,7 @@ pub use self::polling::{
 /// A transport under test: one queue, its channel, and the device behind them.
 pub trait Fixture {
     /// The queue.
-    type Queue: PollCq + Arm;
+    type Queue: ArmWc;
     /// The channel that its events are raised on.
     type Channel: Events;
     /// How many completions the queue holds without being polled; at least 2.
@@ -135,8 +137,8 @@ impl Kind {
 
     /// The completion of this kind, for a [`Producer`](cq_core::queue::Producer) to push.
     #[must_use]
-    pub const fn entry(self, wr_id: u64) -> Entry {
-        Entry { wc: self.wc(wr_id), tag: 0, solicited: matches!(self, Self::Solicited) }
+    pub const fn entry(self, wr_id: u64) -> Tagged {
+        Tagged { wc: self.wc(wr_id), tag: 0, solicited: matches!(self, Self::Solicited) }
     }
 }
 

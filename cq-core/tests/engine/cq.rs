@@ -144,11 +144,13 @@ fn n06_a_wait_looks_takes_events_arms_and_looks_again_before_each_sleep() {
 
 /// A queue that a completion reaches between the empty poll and the arm, each time.
 struct Busy<'a> {
-    device: Producer<'a, OnChannel<&'a EventCount>>,
-    queue: Consumer<'a, OnChannel<Option<&'a EventCount>>>,
+    device: Producer<'a, Wc, OnChannel<&'a EventCount>>,
+    queue: Consumer<'a, Wc, OnChannel<Option<&'a EventCount>>>,
 }
 
 impl PollCq for Busy<'_> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.queue.poll(out)
     }

@@ -13,7 +13,7 @@ use super::*;
 const WORK: u64 = 10_000;
 
 /// A queue whose device pushes from a thread of its own, and then ends.
-fn queue<S>(raiser: S) -> CompletionQueue<Consumer<'static, OnChannel<Option<S>>>>
+fn queue<S>(raiser: S) -> CompletionQueue<Consumer<'static, Wc, OnChannel<Option<S>>>>
 where
     S: Signal + Clone + Send + 'static,
 {
@@ -26,7 +26,7 @@ where
 
 /// Awaits all completions, in order. Returns how many there were.
 async fn serve(
-    mut cq: CompletionQueue<impl Arm>,
+    mut cq: CompletionQueue<impl Arm<Entry = Wc>>,
     mut events: Receiver<impl Deref<Target = WakerChannel>>,
 ) -> u64 {
     let (mut buffer, mut served) = ([Wc::default(); 8], 0);
@@ -71,7 +71,9 @@ fn n06_a_task_of_embassy_is_woken() {
 
     #[embassy_executor::task]
     async fn task(
-        cq: CompletionQueue<Consumer<'static, OnChannel<Option<Raiser<&'static WakerChannel>>>>>,
+        cq: CompletionQueue<
+            Consumer<'static, Wc, OnChannel<Option<Raiser<&'static WakerChannel>>>>,
+        >,
         events: Events,
         served: mpsc::Sender<u64>,
     ) {

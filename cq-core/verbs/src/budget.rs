@@ -74,6 +74,7 @@ use cq_core::wc::Wc;
 
 pub use self::reservation::{Overdrawn, Reservation};
 use crate::device::{Cq, Destroy};
+use crate::polling::{ArmWc, PollWc};
 use crate::setup::{InUse, ModerateError, ResizeError};
 use crate::sync::{self, AtomicU32};
 
@@ -276,7 +277,9 @@ impl Drop for Unused<'_> {
     }
 }
 
-impl<T: PollCq, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
+impl<T: PollWc, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
+    type Entry = Wc;
+
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let asked = sync::see_asked(&self.budget.asked);
@@ -298,7 +301,7 @@ impl<T: PollCq, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
     }
 }
 
-impl<T: Arm, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
+impl<T: ArmWc, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.transport.arm(on)
     }

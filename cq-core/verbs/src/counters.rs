@@ -76,9 +76,10 @@
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::transport::{Arm, Events, Notify};
 //! use cq_core::wc::Wc;
+//! use cq_verbs::polling::ArmWc;
 //!
 //! /// The channel's descriptor is readable.
-//! fn ready<T: Arm>(cq: &mut CompletionQueue<T>, channel: &mut impl Events) -> Result<(), WaitError> {
+//! fn ready<T: ArmWc>(cq: &mut CompletionQueue<T>, channel: &mut impl Events) -> Result<(), WaitError> {
 //!     while channel.take_event()?.is_some() {
 //!         cq.transport().took_events(1);
 //!     }

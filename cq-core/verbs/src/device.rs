@@ -90,11 +90,12 @@ use core::fmt;
 use core::ops::Deref;
 
 use cq_core::observe::{Observed, Observer};
-use cq_core::transport::{Arm, Block, Capacity};
+use cq_core::transport::{Block, Capacity};
 use cq_core::wc::Wc;
 
 pub use self::slots::Slots;
 use crate::async_event::BlockAsync;
+use crate::polling::ArmWc;
 use crate::post::{Post, PostError};
 use crate::setup::{
     Access, AddressError, AddressVector, ArmLimitError, CreateError, Destination, DeviceAttr,
@@ -258,7 +259,7 @@ pub trait Destroy: Sized {
 }
 
 /// A completion queue. Dropping destroys it once its last queue pair is destroyed, and its last handle dropped.
-pub trait Cq: Arm + Capacity + Destroy + Object {
+pub trait Cq: ArmWc + Capacity + Destroy + Object {
     /// The device's handle of a completion queue.
     type Handle: Clone + Object;
 

@@ -27,6 +27,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`wr`], [`post`] | work requests, and the trait of what posts them |
+//! | [`polling`] | what is polled and armed for completions |
 //! | [`setup`], [`device`] | setup types; the traits of a device: creating and connecting, for programs that run on every transport |
 //! | [`async_event`] | asynchronous events of a device |
 //! | [`ledger`], [`budget`], [`tracked`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries; queue pairs that keep both |
@@ -81,6 +82,7 @@ pub mod exchange;
 pub mod guide;
 pub mod handlers;
 pub mod ledger;
+pub mod polling;
 pub mod post;
 #[cfg(feature = "alloc")]
 pub mod queue_set;

@@ -63,8 +63,10 @@ mod error;
 mod members;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
+use cq_core::transport::{Armed, Events, Notify};
 use cq_core::wc::Wc;
+
+use crate::polling::{ArmWc, PollWc};
 
 pub use self::error::SetError;
 pub(crate) use self::members::Members;
@@ -167,7 +169,7 @@ impl<T, C> QueueSet<T, C> {
     }
 }
 
-impl<T: PollCq, C> QueueSet<T, C> {
+impl<T: PollWc, C> QueueSet<T, C> {
     /// Takes up to `buffer.len()` completions of the first queue, in turn, that has some. Never blocks. `None` if all
     /// queues are empty.
     ///
@@ -191,7 +193,7 @@ impl<T: PollCq, C> QueueSet<T, C> {
     }
 }
 
-impl<T: Arm, C: Events> QueueSet<T, C> {
+impl<T: ArmWc, C: Events> QueueSet<T, C> {
     /// Polls as [`poll`](Self::poll) does. If all queues are empty, takes the events of all channels, arms the queues
     /// that are not armed, and polls them again. `None` means that all queues are armed and it is safe to sleep until
     /// the next event of any channel ([N2](cq_core::contract#n2), [N6](cq_core::contract#n6)).
@@ -250,14 +252,14 @@ impl<T, C> Default for QueueSet<T, C> {
     }
 }
 
-impl<T: PollCq> Queue<T> {
+impl<T: PollWc> Queue<T> {
     #[inline]
     fn take(&mut self, queue: QueueId, buffer: &mut [Wc]) -> Result<usize, SetError> {
         self.cq.poll(buffer).map(<[Wc]>::len).map_err(|error| SetError::Poll { queue, error })
     }
 }
 
-impl<T: Arm> Queue<T> {
+impl<T: ArmWc> Queue<T> {
     /// Arms the queue unless it is armed. Returns how many completions came before.
     fn arm(&mut self, queue: QueueId, buffer: &mut [Wc]) -> Result<usize, SetError> {
         if self.is_armed {

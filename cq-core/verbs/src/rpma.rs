@@ -52,6 +52,7 @@ use cq_core::transport::{Arm, Block, CqKey, Notify, PollError, WaitError, Woken}
 use cq_core::wc::Wc;
 
 use crate::device::Device;
+use crate::polling::ArmWc;
 use crate::setup::{CreateError, QpInit};
 
 /// Why a call failed: `RPMA_E_…`.
@@ -83,7 +84,7 @@ pub enum RpmaError {
 #[derive(Debug)]
 pub struct Cq<T, C>(CompletionQueue<T>, Option<C>);
 
-impl<T: Arm, C: Block> Cq<T, C> {
+impl<T: ArmWc, C: Block> Cq<T, C> {
     /// Arms the queue, or fails with [`Provider`](RpmaError::Provider). With `None`, the queue's channel is shared.
     pub fn new(queue: T, channel: Option<C>) -> Result<Self, RpmaError> {
         let mut cq = Self(CompletionQueue::new(queue), channel);

@@ -71,11 +71,12 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Arm, Events, Woken};
+use cq_core::transport::{Events, Woken};
 use cq_core::wc::Wc;
 
 pub use self::sources::{DescriptorId, NotAdded, StopHandle};
 use self::sources::{Source, Sources};
+use crate::polling::ArmWc;
 use crate::queue_set::{ChannelId, QueueId, QueueSet, SetError};
 use crate::setup::DeviceError;
 
@@ -206,7 +207,7 @@ impl<T, C: AsFd> WaitSet<T, C> {
     }
 }
 
-impl<T: Arm, C: Events + AsFd> WaitSet<T, C> {
+impl<T: ArmWc, C: Events + AsFd> WaitSet<T, C> {
     /// Waits until there are completions, a descriptor is readable, a stop was asked for, or the deadline has passed. A
     /// deadline of `None` waits indefinitely. Completions, up to `buffer.len()` of one queue, are returned even if the
     /// deadline has passed.

@@ -373,6 +373,8 @@ impl CqHandle {
 }
 
 impl PollCq for Cq {
+    type Entry = Wc;
+
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let polled = self.poll_ring(out);

@@ -2,7 +2,7 @@
 //! can't be taken.
 
 use cq_core::queue::raw::{RawProducer, RawQueue};
-use cq_core::queue::{Entry, State};
+use cq_core::queue::{State, Tagged};
 use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
 
@@ -30,8 +30,8 @@ pub trait RequestHooks: Copy {
 
     /// The same for several that are pushed, which are of one queue of one queue pair.
     #[inline(always)]
-    fn settle_all(self, entries: &[Entry]) {
-        entries.iter().for_each(|Entry { wc, tag, .. }| self.settle(wc, *tag));
+    fn settle_all(self, entries: &[Tagged]) {
+        entries.iter().for_each(|Tagged { wc, tag, .. }| self.settle(wc, *tag));
     }
 
     /// A completion was not published, after it was [placed](Self::place).
@@ -60,7 +60,7 @@ pub fn lock(
 pub fn lock_ring<'a>(
     completions: &'static Completions,
     cq: &'a mut CqRing,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
 ) -> Option<(Guard<'static>, &'a mut RawQueue<'static>)> {
     let Ok(guard) = lock(completions, cq, requests) else {
@@ -100,9 +100,9 @@ pub fn tell(completions: &'static Completions, index: CqIndex) {
 
 /// Places completions behind each other at the tail, under the lock.
 #[inline]
-pub fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
+pub fn place(fanin: &Fanin, entries: &[Tagged], requests: impl RequestHooks) {
     let mut in_cq = fanin.position();
-    for Entry { tag, .. } in entries {
+    for Tagged { tag, .. } in entries {
         requests.place(*tag, in_cq);
         in_cq = in_cq.wrapping_add(1);
     }
@@ -112,9 +112,9 @@ pub fn place(fanin: &Fanin, entries: &[Entry], requests: impl RequestHooks) {
 pub fn push_fitting(
     fanin: &Fanin,
     producer: &mut RawProducer<'_>,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
-    mut drop: impl FnMut(&Entry),
+    mut drop: impl FnMut(&Tagged),
 ) {
     // Each part is placed when the one before it is stored: the consumer may have polled what that found no slot behind.
     for part in entries.chunks(producer.storage()) {
@@ -130,7 +130,7 @@ pub fn push_fitting(
 pub fn give_up(
     completions: &'static Completions,
     index: CqIndex,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
 ) {
     requests.settle_all(entries);

@@ -1,7 +1,7 @@
 //! Completion queue moderation: what producers do about an event, and what the owner's service thread does once the
 //! period has passed.
 
-use cq_core::queue::{Completion, Control, Entry};
+use cq_core::queue::{Completion, Control, Tagged};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Completions;
@@ -13,7 +13,7 @@ use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
 
 /// Summarizes completions for moderation. `lost` tells whether any were dropped.
-pub fn push_summary(entries: &[Entry], lost: bool) -> PushSummary {
+pub fn push_summary(entries: &[Tagged], lost: bool) -> PushSummary {
     PushSummary {
         all: entries.len() as u32,
         urgent: entries.iter().filter(|entry| entry.is_urgent()).count() as u32,

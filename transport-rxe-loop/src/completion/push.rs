@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::slice;
 
 use cq_core::queue::raw::RawQueue;
-use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel};
+use cq_core::queue::{Channel, Dropped, NoChannel, OnChannel, Tagged};
 use cq_core::transport::{CqKey, Signal};
 #[cfg(test)]
 use cq_core::wc::Wc;
@@ -60,7 +60,7 @@ impl Signal for &Disarmed {
 pub fn push_one(
     completions: &'static Completions,
     cq: &mut CqRing,
-    entry: &Entry,
+    entry: &Tagged,
     requests: impl RequestHooks,
     is_alone: bool,
 ) -> bool {
@@ -90,7 +90,7 @@ pub fn push_one(
 pub fn push_any(
     completions: &'static Completions,
     cq: &mut CqRing,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
 ) -> Pushed {
     let slot = cq.slot;
@@ -132,10 +132,10 @@ fn push_to<C: Channel>(
     fanin: &Fanin,
     ring: &mut RawQueue<'_>,
     channel: C,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
 ) -> Result<(), Dropped> {
-    let settle = |part: &[Entry]| requests.settle_all(part);
+    let settle = |part: &[Tagged]| requests.settle_all(part);
     match entries {
         [entry] => fanin.push(ring, channel, entry, settle),
         entries => fanin.push_all(&mut fanin.producer(ring, channel), entries, settle),
@@ -148,7 +148,7 @@ fn push_to<C: Channel>(
 fn push_otherwise(
     completions: &'static Completions,
     cq: &mut CqRing,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
 ) -> Pushed {
     let (index, slot) = (cq.index, cq.slot);
@@ -180,7 +180,7 @@ fn push_otherwise(
         pushed = Err(producer.overrun(entries.len() as u32));
     } else {
         place(&slot.fanin, entries, requests);
-        let settle = |part: &[Entry]| requests.settle_all(part);
+        let settle = |part: &[Tagged]| requests.settle_all(part);
         pushed = slot.fanin.push_all(&mut producer, entries, settle);
     }
     let lost = pushed.err().map(|_| overran(slot));
@@ -207,7 +207,7 @@ pub fn die_pushing(
     assert!(fanin.lock.try_enter(dead));
     let mut ring = queue::ring(completions, fanin.location()).unwrap();
     let mut producer = fanin.producer(&mut ring, NoChannel);
-    producer.push(&Entry { wc: *wc, tag, solicited: false }).unwrap();
+    producer.push(&Tagged { wc: *wc, tag, solicited: false }).unwrap();
 }
 
 #[cfg(test)]

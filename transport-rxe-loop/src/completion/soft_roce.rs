@@ -1,6 +1,6 @@
 //! Pushing to a completion queue that imitates Soft-RoCE's: its completions, their events, and dropping on overrun.
 
-use cq_core::queue::{Entry, NoChannel};
+use cq_core::queue::{NoChannel, Tagged};
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use heapless::Vec;
 
@@ -22,10 +22,10 @@ pub const FAILED_OPCODE: WcOpcode = WcOpcode::SEND;
 pub fn push(
     completions: &'static Completions,
     cq: &mut CqRing,
-    entries: &[Entry],
+    entries: &[Tagged],
     requests: impl RequestHooks,
 ) -> (usize, Wakeup) {
-    let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
+    let there: Vec<Tagged, RUN> = entries.iter().map(as_there).collect();
     let entries = &there[..];
     let (index, slot) = (cq.index, cq.slot);
     let (wakeup, stored) = {
@@ -55,7 +55,7 @@ pub fn push(
 fn push_summary(
     completions: &'static Completions,
     index: CqIndex,
-    entries: &[Entry],
+    entries: &[Tagged],
 ) -> Option<PushSummary> {
     let push_summary = moderation::push_summary(entries, false);
     let urgent = entries.iter().filter(|entry| is_solicited(entry)).count() as u32;
@@ -63,13 +63,13 @@ fn push_summary(
     (!entries.is_empty()).then_some(PushSummary { urgent, at_once, ..push_summary })
 }
 
-fn is_solicited(entry: &Entry) -> bool {
+fn is_solicited(entry: &Tagged) -> bool {
     let is_flushed = entry.wc.status() == WcStatus::WR_FLUSH_ERR;
     entry.solicited || (is_flushed && !tag::is_send(entry.tag))
 }
 
 /// The completion as Soft-RoCE writes it.
-fn as_there(entry: &Entry) -> Entry {
+fn as_there(entry: &Tagged) -> Tagged {
     let wc = match entry.wc.result() {
         Err(failed) => Wc::new(failed.wr_id(), failed.status(), failed.qp_num()),
         Ok(done) if done.is_recv() => {
@@ -81,7 +81,7 @@ fn as_there(entry: &Entry) -> Entry {
         }
         Ok(_) => entry.wc,
     };
-    Entry { wc, ..*entry }
+    Tagged { wc, ..*entry }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Completions: their contents, and what their tags do. A receive queue advances as its completion is published. A send
 //! queue advances before, and the [slots](crate::protocol::send_slots) of its requests know where their completions are (Q5).
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_verbs::wr::SendOp;
@@ -125,11 +125,11 @@ impl RequestHooks for Received {
     }
 
     #[inline(always)]
-    fn settle_all(self, entries: &[Entry]) {
+    fn settle_all(self, entries: &[Tagged]) {
         match entries {
             // What it covers is done up to the last, but in a pool each is done alone.
-            [.., Entry { wc, tag, .. }] if !tag::is_pool(*tag) => self.settle(wc, *tag),
-            _ => entries.iter().for_each(|Entry { wc, tag, .. }| self.settle(wc, *tag)),
+            [.., Tagged { wc, tag, .. }] if !tag::is_pool(*tag) => self.settle(wc, *tag),
+            _ => entries.iter().for_each(|Tagged { wc, tag, .. }| self.settle(wc, *tag)),
         }
     }
 }
@@ -154,7 +154,7 @@ impl RequestHooks for Sent<'_> {
 
     /// They were done before.
     #[inline(always)]
-    fn settle_all(self, _: &[Entry]) {}
+    fn settle_all(self, _: &[Tagged]) {}
 
     fn lost(self, tag: u32) {
         self.slots.pending(tag::last_send(tag));
@@ -172,7 +172,7 @@ pub fn push_received(
     engine: &'static Engine,
     (number, slot): (QpNumber, &'static QpSlot),
     cq: &mut CqRing,
-    entries: &[Entry],
+    entries: &[Tagged],
 ) -> Wakeup {
     let requests = Received { engine, slot, number };
     if let [entry] = entries {
@@ -193,7 +193,7 @@ pub fn push_sent(
     (slot, slots): (&'static QpSlot, &SendSlots<'_>),
     cq: &mut CqRing,
     end: Position,
-    entries: &[Entry],
+    entries: &[Tagged],
 ) -> Wakeup {
     // Before its completion can be polled.
     sync::release(&slot.send.done, end.get());
@@ -212,7 +212,7 @@ pub fn push_sent_at_once(
     (slot, slots): (&'static QpSlot, &SendSlots<'_>),
     cq: &mut CqRing,
     end: Position,
-    entries: &[Entry],
+    entries: &[Tagged],
 ) -> bool {
     sync::release(&slot.send.done, end.get());
     match entries {
@@ -230,7 +230,7 @@ pub fn push_sent_at_once(
 fn pushed_all(
     engine: &'static Engine,
     cq: &CqRing,
-    entries: &[Entry],
+    entries: &[Tagged],
     Pushed { lost, wakeup }: Pushed,
 ) -> Wakeup {
     if let Some(lost) = lost {
@@ -242,12 +242,12 @@ fn pushed_all(
 
 /// Fails queue pairs whose completions were lost.
 #[cold]
-fn fail(engine: &'static Engine, cq: CqIndex, lost: Lost, entries: &[Entry]) {
+fn fail(engine: &'static Engine, cq: CqIndex, lost: Lost, entries: &[Tagged]) {
     let Lost::Dropped { from } = lost else {
         let last = entries.last().map_or(0, |last| last.wc.qp_num());
         return overrun::fail_queue_pairs(engine, cq, QpNumber::new(last));
     };
-    for Entry { wc, tag, .. } in &entries[from as usize..] {
+    for Tagged { wc, tag, .. } in &entries[from as usize..] {
         if !tag::is_send(*tag) {
             overrun::fail(engine, engine.qp(QpNumber::new(wc.qp_num())), cq);
         }

@@ -2,7 +2,7 @@
 //! it, so no other thread completes the queue pair's requests meanwhile. The exception is a peer whose copy guard is
 //! open: it may have a receive, so all receives wait until it has closed the guard and reschedules the queue pair.
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_core::wc::WcStatus;
 
 use super::entry::QpSlot;
@@ -56,7 +56,7 @@ pub fn complete(
     let wc = complete::failed(engine, slot.send_cq(), wr_id, number, status);
     let tag = tag::of_send(position.next());
     let mut cq = CqRing::new(engine.completions, slot.send_cq());
-    let entry = Entry { wc, tag, solicited: false };
+    let entry = Tagged { wc, tag, solicited: false };
     complete::push_sent(engine, (slot, slots), &mut cq, position.next(), &[entry])
         .raise(engine.completions);
 }
@@ -94,7 +94,7 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = complete::failed(engine, cq.index, wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.next());
-        let entry = Entry { wc, tag, solicited: false };
+        let entry = Tagged { wc, tag, solicited: false };
         complete::push_received(engine, (number, slot), &mut cq, &[entry])
             .raise(engine.completions);
     }

@@ -1,7 +1,7 @@
 //! The responder: the other end of a connection, as the requester sees it. Whether it accepts messages, its next
 //! receive, and its failing.
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_core::wc::WcStatus;
 use cq_verbs::setup::{Access, QpState, QpType};
 use cq_verbs::wr::Sge;
@@ -337,9 +337,9 @@ impl Responder {
         len: usize,
         received_op: ReceivedOp,
         solicited: bool,
-    ) -> Entry {
+    ) -> Tagged {
         let wc = complete::received(receive.request.wr_id, self.number, len, received_op);
-        Entry { wc, tag: receive.tag, solicited }
+        Tagged { wc, tag: receive.tag, solicited }
     }
 
     /// Fails the queue pair because a receive does not fit its message. Returns the completion of the receive, and the status
@@ -349,7 +349,7 @@ impl Responder {
         receive: &Receive,
         responder_status: WcStatus,
         requester_status: WcStatus,
-    ) -> (Entry, WcStatus) {
+    ) -> (Tagged, WcStatus) {
         let (responder_status, requester_status) =
             self.engine.policy.imitation.mismatch(responder_status, requester_status);
         (self.refused(receive, responder_status), requester_status)
@@ -357,11 +357,11 @@ impl Responder {
 
     /// Fails the queue pair because of a receive, and returns the completion of that.
     #[cold]
-    pub fn refused(&mut self, receive: &Receive, status: WcStatus) -> Entry {
+    pub fn refused(&mut self, receive: &Receive, status: WcStatus) -> Tagged {
         self.fail(status);
         let wr_id = receive.request.wr_id;
         let wc = complete::failed(self.engine, self.slot.recv_cq(), wr_id, self.number, status);
-        Entry { wc, tag: receive.tag, solicited: false }
+        Tagged { wc, tag: receive.tag, solicited: false }
     }
 
     /// The queue pair goes to ERR because it refuses a request with this status. None of its receives shows that, so an
@@ -399,7 +399,7 @@ impl Responder {
     /// Pushes completions of receives, in order. Returns the wake-up that is due.
     // Always: for two callers it is not inlined, which is 27 instructions of each SEND.
     #[inline(always)]
-    pub fn push(&mut self, entries: &[Entry]) -> Wakeup {
+    pub fn push(&mut self, entries: &[Tagged]) -> Wakeup {
         let whose = (self.number, self.slot);
         complete::push_received(self.engine, whose, &mut self.recv_cq, entries)
     }

@@ -27,7 +27,7 @@
 use std::slice;
 
 use cq_core::queue::raw::{RawConsumer, RawProducer, RawQueue};
-use cq_core::queue::{Channel, Dropped, Entry, NoChannel, Position, State, Tail};
+use cq_core::queue::{Channel, Dropped, NoChannel, Position, State, Tagged, Tail};
 use cq_core::wc::Wc;
 
 use super::lock::Lock;
@@ -150,8 +150,8 @@ impl Fanin {
         &self,
         queue: &mut RawQueue<'_>,
         channel: C,
-        entry: &Entry,
-        settle: impl FnOnce(&[Entry]),
+        entry: &Tagged,
+        settle: impl FnOnce(&[Tagged]),
     ) -> Result<(), Dropped> {
         let mut producer = self.producer(queue, channel);
         let pushed = producer.push(entry);
@@ -165,7 +165,7 @@ impl Fanin {
     /// raised; `None` for any other. Returns the tail behind the completion, which the caller settles next; then
     /// [`settled`](Self::settled).
     #[inline(always)]
-    pub fn publish(&self, queue: &mut RawQueue<'_>, entry: &Entry) -> Option<Tail> {
+    pub fn publish(&self, queue: &mut RawQueue<'_>, entry: &Tagged) -> Option<Tail> {
         let tail = queue.store_at(self.tail(), entry)?;
         steps::done(Step::Published);
         Some(tail)
@@ -187,8 +187,8 @@ impl Fanin {
     pub fn push_all<C: Channel>(
         &self,
         producer: &mut RawProducer<'_, C>,
-        entries: &[Entry],
-        mut settle: impl FnMut(&[Entry]),
+        entries: &[Tagged],
+        mut settle: impl FnMut(&[Tagged]),
     ) -> Result<(), Dropped> {
         let mut pushed = Ok(());
         for part in entries.chunks(producer.storage()) {
@@ -204,8 +204,8 @@ impl Fanin {
     pub fn push_fitting<C: Channel>(
         &self,
         producer: &mut RawProducer<'_, C>,
-        part: &[Entry],
-        mut settle: impl FnMut(&[Entry]),
+        part: &[Tagged],
+        mut settle: impl FnMut(&[Tagged]),
     ) -> usize {
         let stored = producer.try_push_batch(part).unwrap_or(0);
         self.settle_part(producer, part, &mut settle);
@@ -217,8 +217,8 @@ impl Fanin {
     fn settle_part<C: Channel>(
         &self,
         producer: &RawProducer<'_, C>,
-        part: &[Entry],
-        settle: &mut impl FnMut(&[Entry]),
+        part: &[Tagged],
+        settle: &mut impl FnMut(&[Tagged]),
     ) {
         steps::done(Step::Published);
         settle(part);
@@ -297,7 +297,7 @@ fn copy<C>(from: &mut RawConsumer<'_, C>, count: Position, to: &mut RawProducer<
         let most = left.min(wcs.len() as Position);
         let moved = from.poll_with(&mut wcs[..most as usize], |&wc, tag| {
             // It fits: the new ring holds at least `count`.
-            let _ = to.push(&Entry { wc, tag, solicited: false });
+            let _ = to.push(&Tagged { wc, tag, solicited: false });
         });
         steps::done(Step::Copied);
         match moved {

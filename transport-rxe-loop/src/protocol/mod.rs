@@ -5,7 +5,7 @@
 //! Internal: public only for these models and for reading. Semantic versioning does not cover it.
 //!
 //! ```
-//! use cq_core::queue::{Control, Entry, NoChannel};
+//! use cq_core::queue::{Control, Tagged, NoChannel};
 //! use cq_core::queue::raw::Slot;
 //! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
@@ -17,7 +17,7 @@
 //! let queue = || raw_queue(&control, &slots, &[], 4).unwrap();
 //! let fanin = Fanin::new();
 //! let (dead, me) = (AttachmentKey::new(0, 1), AttachmentKey::new(1, 1));
-//! let entry = |wr_id| Entry { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Entry::default() };
+//! let entry = |wr_id| Tagged { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Tagged::default() };
 //!
 //! // Published, then killed: not settled, and the tail is not stored.
 //! assert!(fanin.lock.try_enter(dead));

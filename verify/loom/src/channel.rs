@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{Arm, Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken};
+use cq_core::transport::{Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken};
 use cq_core::wc::Wc;
+use cq_verbs::polling::ArmWc;
 
 use crate::queue::{KEY, expect};
 use crate::threads::Monitor;
@@ -104,7 +105,7 @@ impl Block for Channel {
 ///
 /// # Panics
 /// They come in another order, torn, or after a lost wake-up.
-pub fn take_all<T: Arm>(
+pub fn take_all<T: ArmWc>(
     transport: T,
     channel: &mut Channel,
     on: Notify,
@@ -134,7 +135,7 @@ pub fn take_all<T: Arm>(
 ///
 /// # Errors
 /// The queue or the channel failed.
-pub fn take_some<T: Arm>(
+pub fn take_some<T: ArmWc>(
     cq: &mut CompletionQueue<T>,
     channel: &mut Channel,
     on: Notify,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use cq_core::queue::raw::{self, RawQueue};
-use cq_core::queue::{Dropped, Entry, OnChannel, Position};
+use cq_core::queue::{Dropped, OnChannel, Position, Tagged};
 use cq_core::transport::{CqKey, PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -59,9 +59,9 @@ pub fn owner(process: usize) -> AttachmentKey {
 }
 
 /// The completion of the `nth` receive, from 0, of a queue pair.
-pub fn entry(qp: usize, nth: u64) -> Entry {
+pub fn entry(qp: usize, nth: u64) -> Tagged {
     let wc = Wc::new(nth, WcStatus::SUCCESS, qp as u32).with_opcode(WcOpcode::RECV);
-    Entry { wc, tag: tag::of_recv(number::Position::new(nth + 1)), solicited: false }
+    Tagged { wc, tag: tag::of_recv(number::Position::new(nth + 1)), solicited: false }
 }
 
 /// Nobody needs waking.
@@ -158,7 +158,7 @@ impl World {
     ///
     /// # Panics
     /// The queue has overrun.
-    pub fn push(&self, me: usize, entries: &[Entry], signal: &impl Signal) {
+    pub fn push(&self, me: usize, entries: &[Tagged], signal: &impl Signal) {
         self.try_push(me, entries, signal).unwrap();
     }
 
@@ -169,7 +169,7 @@ impl World {
     pub fn try_push(
         &self,
         me: usize,
-        entries: &[Entry],
+        entries: &[Tagged],
         signal: &impl Signal,
     ) -> Result<(), Dropped> {
         let held = self.enter(me);
@@ -221,11 +221,11 @@ impl Held<'_> {
         }
     }
 
-    fn push(&self, entries: &[Entry]) -> Result<(), Dropped> {
+    fn push(&self, entries: &[Tagged]) -> Result<(), Dropped> {
         let (world, mut queue) = (self.world, self.world.queue());
         let channel = OnChannel { key: KEY, signal: |_| self.asked.set(true) };
         let mut producer = world.fanin.producer(&mut queue, channel);
-        let settle = |part: &[Entry]| {
+        let settle = |part: &[Tagged]| {
             part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));
         };
         world.fanin.push_all(&mut producer, entries, settle)

@@ -4,6 +4,7 @@ use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::Wc;
+use cq_verbs::polling::{ArmWc, PollWc};
 use cq_verbs::wr::RecvWr;
 
 use crate::device::{Cq, Destroy, Made, Mr, Mw, Posted, Srq, SrqInit};
@@ -81,13 +82,15 @@ impl<N: Block, F: Block<Instant = N::Instant>> Block for Of<N, F> {
     }
 }
 
-impl<N: PollCq, F: PollCq> PollCq for Of<N, F> {
+impl<N: PollWc, F: PollWc> PollCq for Of<N, F> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         either!(self, cq => cq.poll(out))
     }
 }
 
-impl<N: Arm, F: Arm> Arm for Of<N, F> {
+impl<N: ArmWc, F: ArmWc> Arm for Of<N, F> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         either!(self, cq => cq.arm(on))
     }

@@ -7,6 +7,7 @@ use std::thread;
 
 use allocation_counter::measure;
 use cq_core::transport::PollError;
+use cq_verbs::polling::PollWc;
 use rustix::thread::{SecureComputingMode, gettid, set_secure_computing_mode};
 
 use super::stand::*;
@@ -17,7 +18,7 @@ include!(concat!(env!("OUT_DIR"), "/costs.rs"));
 const COUNT: u64 = 12;
 
 /// An end with more than one batch of completions.
-fn polled_out(cq: &mut impl PollCq) -> u64 {
+fn polled_out(cq: &mut impl PollWc) -> u64 {
     let (mut buffer, mut count) = ([Wc::default(); 5], 0);
     // The last ones find it empty.
     for _ in 0..COUNT {
@@ -28,7 +29,7 @@ fn polled_out(cq: &mut impl PollCq) -> u64 {
 
 /// Polls in a thread that is killed if it makes a system call. Returns the number of completions (`None` if it was
 /// killed) and the queue, unless it was lost with the thread.
-fn without_system_calls<T: PollCq + Send + 'static>(cq: T) -> (Option<u64>, Option<T>) {
+fn without_system_calls<T: PollWc + Send + 'static>(cq: T) -> (Option<u64>, Option<T>) {
     let queue = Arc::new(Mutex::new(Some(cq)));
     let (theirs, over) = (queue.clone(), Arc::new(AtomicBool::new(false)));
     let (ended, (tell, told)) = (over.clone(), mpsc::channel());
@@ -58,7 +59,9 @@ fn without_system_calls<T: PollCq + Send + 'static>(cq: T) -> (Option<u64>, Opti
 /// A transport whose poll makes a system call.
 struct Calling<T>(T);
 
-impl<T: PollCq> PollCq for Calling<T> {
+impl<T: PollWc> PollCq for Calling<T> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         thread::yield_now();
         self.0.poll(out)
@@ -68,7 +71,9 @@ impl<T: PollCq> PollCq for Calling<T> {
 /// A transport whose poll makes none.
 struct Copying<'a, T>(&'a mut T);
 
-impl<T: PollCq> PollCq for Copying<'_, T> {
+impl<T: PollWc> PollCq for Copying<'_, T> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut buffer = vec![Wc::default(); out.len()];
         let count = self.0.poll(&mut buffer)?;

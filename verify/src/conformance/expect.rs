@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Arm, CqKey, Events, Notify, PollCq};
+use cq_core::transport::{CqKey, Events, Notify};
 use cq_core::wc::{Wc, WcStatus as S};
+use cq_verbs::polling::{ArmWc, PollWc};
 
 use crate::device::Device;
 
@@ -58,7 +59,7 @@ pub fn rest<D: Device>(device: &D) {
 
 /// Polls until the queue is empty.
 #[track_caller]
-pub fn take(cq: &mut impl PollCq) -> Vec<Wc> {
+pub fn take(cq: &mut impl PollWc) -> Vec<Wc> {
     let mut all = Vec::new();
     let mut buffer = [Wc::default(); 16];
     loop {
@@ -106,7 +107,7 @@ pub fn wait_for(what: &str, mut until: impl FnMut() -> bool) {
 
 /// Arms a queue that is empty.
 #[track_caller]
-pub fn arm(cq: &mut impl Arm, on: Notify) {
+pub fn arm(cq: &mut impl ArmWc, on: Notify) {
     let _says_nothing_for_sure = cq.arm(on).expect("it has a channel");
 }
 

@@ -2,6 +2,7 @@
 
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::PollError;
+use cq_verbs::polling::PollWc;
 
 use super::stand::*;
 
@@ -95,7 +96,9 @@ struct Foreign<T> {
 const OPCODE_OF_ITS_OWN: u32 = 0x7654_3210;
 const FLAG_OF_ITS_OWN: u32 = 1 << 30;
 
-impl<T: PollCq> PollCq for Foreign<T> {
+impl<T: PollWc> PollCq for Foreign<T> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let count = self.transport.poll(out)?;
         for wc in &mut out[..count] {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use cq_core::transport::PollError;
+use cq_verbs::polling::PollWc;
 
 use super::stand::*;
 
@@ -64,7 +65,7 @@ fn n02_an_overrun_is_there_for_every_arm<D: Device>() {
 
 /// Polls an overrun queue until the poll fails, and again; returns the stored completions and the error.
 #[track_caller]
-fn drain(cq: &mut impl PollCq) -> (Vec<u64>, PollError) {
+fn drain(cq: &mut impl PollWc) -> (Vec<u64>, PollError) {
     let mut stored = Vec::new();
     let mut buffer = [Wc::default(); 3];
     let error = loop {

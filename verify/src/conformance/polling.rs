@@ -7,6 +7,7 @@ use std::thread;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::PollError;
+use cq_verbs::polling::PollWc;
 
 use super::stand::*;
 
@@ -109,7 +110,9 @@ struct Liar<T> {
     lies: bool,
 }
 
-impl<T: PollCq> PollCq for Liar<T> {
+impl<T: PollWc> PollCq for Liar<T> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if self.lies { Ok(out.len() + 1) } else { self.transport.poll(out) }
     }

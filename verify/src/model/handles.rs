@@ -162,6 +162,8 @@ impl Block for ModelChannel {
 }
 
 impl PollCq for ModelCq {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.with(|world, id| world.poll(id, out))
     }

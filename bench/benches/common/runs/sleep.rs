@@ -117,7 +117,7 @@ pub fn soft_trip(setting: Setting, count: u64) -> Sample {
 
 /// Sleeps until a completion comes; its number.
 fn sleep(
-    queue: &mut CompletionQueue<Consumer<'_, OnChannel<Option<&Channel>>>>,
+    queue: &mut CompletionQueue<Consumer<'_, Wc, OnChannel<Option<&Channel>>>>,
     mut channel: &Channel,
 ) -> u64 {
     let mut buffer = [Wc::default()];

@@ -8,6 +8,7 @@ use bench::transport::{About, End, Needs, SetUpError, Transport};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_verbs::device::{Memory, Region};
+use cq_verbs::polling::{ArmWc, PollWc};
 use cq_verbs::setup::RangeError;
 use cq_verbs::wr::{RemoteAddr, Sge};
 
@@ -77,7 +78,9 @@ impl<V> Spoilt<V> {
     }
 }
 
-impl<Q: PollCq> PollCq for Spoilt<Q> {
+impl<Q: PollWc> PollCq for Spoilt<Q> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let count = self.inner.poll(out)?;
         for wc in &mut out[..count] {
@@ -99,7 +102,7 @@ impl<Q: PollCq> PollCq for Spoilt<Q> {
     }
 }
 
-impl<Q: Arm> Arm for Spoilt<Q> {
+impl<Q: ArmWc> Arm for Spoilt<Q> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.inner.arm(on)
     }

@@ -4,6 +4,7 @@ use std::ops::Add;
 
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
+use cq_verbs::polling::{ArmWc, PollWc};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,9 @@ pub struct Counted<T> {
     pub tally: Tally,
 }
 
-impl<T: PollCq> PollCq for Counted<T> {
+impl<T: PollWc> PollCq for Counted<T> {
+    type Entry = Wc;
+
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let count = self.transport.poll(out)?;
@@ -51,7 +54,7 @@ impl<T: PollCq> PollCq for Counted<T> {
     }
 }
 
-impl<T: Arm> Arm for Counted<T> {
+impl<T: ArmWc> Arm for Counted<T> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.transport.arm(on)
     }
@@ -116,6 +119,8 @@ mod tests {
     fn polls_are_counted_empty_ones_too() {
         struct Script(Vec<usize>);
         impl PollCq for Script {
+            type Entry = Wc;
+
             fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
                 self.0.pop().ok_or(PollError::Device(5))
             }

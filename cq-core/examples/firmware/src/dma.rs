@@ -47,6 +47,8 @@ impl Finished {
 }
 
 impl PollCq for Finished {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut count = 0;
         for wc in out {

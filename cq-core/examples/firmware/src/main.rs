@@ -36,12 +36,12 @@ const KEY: CqKey = CqKey { index: 0, generation: 1 };
 /// What the interrupt handler owns.
 struct Handler {
     finished: CompletionQueue<Finished>,
-    queue: Producer<'static, OnChannel<Raiser<'static>>>,
+    queue: Producer<'static, Wc, OnChannel<Raiser<'static>>>,
 }
 
 /// What the main loop owns.
 struct MainLoop {
-    cq: CompletionQueue<Consumer<'static, OnChannel<Option<Raiser<'static>>>>>,
+    cq: CompletionQueue<Consumer<'static, Wc, OnChannel<Option<Raiser<'static>>>>>,
     channel: Sleeper<'static, fn(&Receiver<'static>)>,
 }
 

@@ -8,26 +8,27 @@ use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
 use super::reservation::{SharedRing, WhyNot, distance};
 use super::{NewRing, Shared, Spare};
+use crate::entry::Entry;
 use crate::queue::{self, State};
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
 /// The consumer of a queue with several producers. Implements [`PollCq`], and [`Arm`] if the queue has a channel.
 #[derive(Debug)]
-pub struct SharedConsumer<'a, C = NoChannel> {
+pub struct SharedConsumer<'a, E: Entry = Wc, C = NoChannel> {
     /// The consumer of the current ring.
-    inner: queue::Consumer<'a, C>,
-    ring: SharedRing<'a>,
+    inner: queue::Consumer<'a, E, C>,
+    ring: SharedRing<'a, E>,
     /// The ring to switch to once the current one is drained, and the final position of the current one.
-    next: Option<(SharedRing<'a>, Position)>,
+    next: Option<(SharedRing<'a, E>, Position)>,
     shared: Ref<'a, Shared>,
 }
 
-impl<'a, C> SharedConsumer<'a, C> {
+impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
     /// # Safety
     /// It is the only consumer of the ring, which is new.
     pub(super) unsafe fn new(
-        ring: SharedRing<'a>,
+        ring: SharedRing<'a, E>,
         shared: Ref<'a, Shared>,
         channel: C,
         owner: Owner,
@@ -61,7 +62,7 @@ impl<'a, C> SharedConsumer<'a, C> {
     /// # Errors
     /// The queue has overrun, has more unpolled completions than the storage can hold ([Q12](crate::contract#q12)), or
     /// still has unpolled ones from before the last resize. Nothing is changed, and the storage is returned.
-    pub fn resize(&mut self, to: Spare<'a>) -> Result<NewRing<'a>, ResizeError<'a>> {
+    pub fn resize(&mut self, to: Spare<'a, E>) -> Result<NewRing<'a, E>, ResizeError<'a, E>> {
         if self.next.is_some() {
             return Err(ResizeError { why: WhyNot::UnderWay, spare: to });
         }
@@ -92,7 +93,7 @@ impl<'a, C> SharedConsumer<'a, C> {
 
     /// Polls while the queue is being resized, or once it has ended.
     #[cold]
-    fn poll_across(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_across(&mut self, out: &mut [E]) -> Result<usize, PollError> {
         let state = self.inner.state();
         let mut count = 0;
         if !self.inner.health().is_reported() {
@@ -116,16 +117,18 @@ impl<'a, C> SharedConsumer<'a, C> {
     }
 }
 
-impl<C> Capacity for SharedConsumer<'_, C> {
+impl<E: Entry, C> Capacity for SharedConsumer<'_, E, C> {
     fn capacity(&self) -> u32 {
         Self::capacity(self)
     }
 }
 
-impl<C> PollCq for SharedConsumer<'_, C> {
+impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
+    type Entry = E;
+
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll(&mut self, out: &mut [E]) -> Result<usize, PollError> {
         if self.next.is_none() {
             if !self.inner.is_empty() {
                 return Ok(self.inner.take(out));
@@ -144,7 +147,7 @@ impl<C> PollCq for SharedConsumer<'_, C> {
     }
 }
 
-impl<C: ConsumerChannel> SharedConsumer<'_, C> {
+impl<E: Entry, C: ConsumerChannel> SharedConsumer<'_, E, C> {
     /// Marks the queue failed, and raises an event, armed or not. Polls return the stored completions, then
     /// [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
@@ -158,7 +161,7 @@ impl<C: ConsumerChannel> SharedConsumer<'_, C> {
     }
 }
 
-impl<S> Arm for SharedConsumer<'_, OnChannel<S>> {
+impl<E: Entry, S> Arm for SharedConsumer<'_, E, OnChannel<S>> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         // `inner` is in the ring of the next entry: a poll or a resize that finds a ring drained switches before it
         // returns.
@@ -172,17 +175,17 @@ impl<S> Arm for SharedConsumer<'_, OnChannel<S>> {
 
 /// A queue was not resized.
 #[derive(Debug)]
-pub struct ResizeError<'a> {
+pub struct ResizeError<'a, E: Entry = Wc> {
     /// The reason.
     pub why: WhyNot,
     /// The storage that was to be used.
-    pub spare: Spare<'a>,
+    pub spare: Spare<'a, E>,
 }
 
-impl fmt::Display for ResizeError<'_> {
+impl<E: Entry> fmt::Display for ResizeError<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.why.fmt(f)
     }
 }
 
-impl core::error::Error for ResizeError<'_> {}
+impl<E: Entry + fmt::Debug> core::error::Error for ResizeError<'_, E> {}

@@ -1,19 +1,21 @@
 //! Queues sized at run time, whose sides own the storage.
 #![allow(unsafe_code)]
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
-use super::super::heap::{slots, storage_for};
+use super::super::heap::storage_for;
 use super::super::owner::Owner;
+use super::super::storage::HeapSlots;
 use super::reservation::{Gate, SharedRing};
 use super::{
-    CapacityError, Channel, NoChannel, OnChannel, Shared, SharedConsumer, SharedProducer, Slot,
-    Slots, Spare, SplitSignal,
+    CapacityError, Channel, NoChannel, OnChannel, Shared, SharedConsumer, SharedProducer, Spare,
+    SplitSignal,
 };
 use super::{Position, Ref};
+use crate::entry::Entry;
 use crate::transport::CqKey;
+use crate::wc::Wc;
 
 /// A queue for several producers on the heap. Its sides share ownership. Feature `alloc`.
 ///
@@ -35,43 +37,40 @@ use crate::transport::CqKey;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct HeapCq {
-    storage: Arc<Storage>,
+pub struct HeapCq<E: Entry = Wc> {
+    storage: Arc<Storage<E>>,
     promised: u32,
 }
 
 #[derive(Debug)]
-struct Storage {
+struct Storage<E: Entry> {
     shared: Shared,
-    ring: RingStorage,
+    ring: RingStorage<E>,
 }
 
 #[derive(Debug)]
-struct RingStorage {
+struct RingStorage<E: Entry> {
     gate: Gate,
-    slots: Box<[Slot]>,
+    slots: HeapSlots<E>,
 }
 
-impl RingStorage {
+impl<E: Entry> RingStorage<E> {
     fn at(position: Position, capacity: u32) -> Result<Self, CapacityError> {
-        Ok(Self { gate: Gate::at(position), slots: slots(storage_for(capacity)?) })
+        let slots = HeapSlots::new(storage_for(capacity)?, capacity)?;
+        Ok(Self { gate: Gate::at(position), slots })
     }
 
     /// # Safety
     /// This is alive whenever a copy of the ring is dereferenced. `owner` may keep it so.
-    unsafe fn shared(&self, promised: u32, owner: Owner) -> SharedRing<'static> {
+    unsafe fn shared(&self, promised: u32, owner: Owner) -> SharedRing<'static, E> {
         // SAFETY: the caller keeps `self` alive while copies are dereferenced. It is borrowed shared, never mutably.
-        let (slots, gate) = unsafe {
-            (Ref::kept(NonNull::from(&self.slots[..])), Ref::kept(NonNull::from(&self.gate)))
-        };
-        // SAFETY: `storage_for` made the number of slots a power of two (`at`).
-        let ring = unsafe { Slots::new(slots, ()) };
+        let (ring, gate) = unsafe { (self.slots.ring(), Ref::kept(NonNull::from(&self.gate))) };
         SharedRing { ring, gate, promised, _owner: owner }
     }
 }
 
-impl Spare<'static> {
-    /// Storage on the heap for `capacity` completions, which need not be a power of two, for a queue to be
+impl<E: Entry> Spare<'static, E> {
+    /// Storage on the heap for `capacity` entries, which need not be a power of two, for a queue to be
     /// [resized](SharedConsumer::resize) to. It is freed when the last side that uses it is dropped or moves to another ring.
     /// Feature `alloc`.
     ///
@@ -91,6 +90,16 @@ impl HeapCq {
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
     pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+        Self::of_entries(capacity)
+    }
+}
+
+impl<E: Entry> HeapCq<E> {
+    /// An empty queue for `capacity` [entries](crate::entry), which need not be a power of two.
+    ///
+    /// # Errors
+    /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
+    pub fn of_entries(capacity: u32) -> Result<Self, CapacityError> {
         Self::new_at(capacity, 0)
     }
 
@@ -107,7 +116,7 @@ impl HeapCq {
 
     /// Returns the two sides of a queue without a channel; clone the producer for more.
     #[must_use]
-    pub fn split(self) -> (SharedProducer<'static>, SharedConsumer<'static>) {
+    pub fn split(self) -> (SharedProducer<'static, E>, SharedConsumer<'static, E>) {
         self.sides(NoChannel, NoChannel)
     }
 
@@ -118,7 +127,7 @@ impl HeapCq {
         self,
         key: CqKey,
         signal: S,
-    ) -> (SharedProducer<'static, OnChannel<S>>, SharedConsumer<'static, OnChannel<Option<S>>>)
+    ) -> (SharedProducer<'static, E, OnChannel<S>>, SharedConsumer<'static, E, OnChannel<Option<S>>>)
     {
         let (raises, armed) = OnChannel::of_both(key, signal);
         self.sides(raises, armed)
@@ -128,7 +137,7 @@ impl HeapCq {
         self,
         raises: P,
         armed: C,
-    ) -> (SharedProducer<'static, P>, SharedConsumer<'static, C>) {
+    ) -> (SharedProducer<'static, E, P>, SharedConsumer<'static, E, C>) {
         let Self { storage, promised } = self;
         // SAFETY: each side keeps the storage alive (`Owner::of`) for as long as it dereferences its `Ref`s; the copy
         // in a `NewRing` is only compared. This takes the queue by value, so the consumer is the only one, and the ring

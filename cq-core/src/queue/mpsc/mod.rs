@@ -101,11 +101,13 @@ pub use self::producer::{PushError, SharedProducer};
 pub use self::reservation::WhyNot;
 use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
-use super::ring::{Ref, Ring as Slots};
-use super::slot::Slot;
+use super::ring::Ref;
+use super::storage::Slots;
 use super::{Alerts, CapacityError, Channel, NoChannel, OnChannel, Position, SplitSignal};
-use crate::sync::{AtomicU32, array_of, const_unless_loom};
+use crate::entry::Entry;
+use crate::sync::{AtomicU32, const_unless_loom};
 use crate::transport::CqKey;
+use crate::wc::Wc;
 
 /// What all sides of a queue share, whichever ring it uses.
 #[derive(Debug)]
@@ -123,91 +125,105 @@ impl Shared {
     }
 }
 
-/// Storage for one ring of a queue, for `N` completions; `N` is a power of two.
+/// Storage for one ring of a queue, for `N` entries; `N` is a power of two.
 #[derive(Debug)]
-pub struct Ring<const N: usize> {
+pub struct Ring<const N: usize, E: Entry = Wc> {
     gate: Gate,
-    slots: [Slot; N],
+    slots: Slots<N, E>,
 }
 
 impl<const N: usize> Ring<N> {
-    const CAPACITY: u32 = CapacityError::checked(N);
+    const_unless_loom! {
+        /// An empty ring of completions.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::at(0)
+        }
+    }
+}
 
+impl<const N: usize, E: Entry> Ring<N, E> {
     const_unless_loom! {
         /// An empty ring.
         #[must_use]
-        pub const fn new() -> Self {
+        pub const fn of_entries() -> Self {
             Self::at(0)
         }
 
         /// An empty ring whose positions begin at `position`, modulo 2⁶²: for tests of what wraps.
         #[must_use]
         pub const fn at(position: Position) -> Self {
-            assert!(Self::CAPACITY as usize == N);
-            Self { gate: Gate::at(position), slots: array_of![Slot::new(); N] }
+            Self { gate: Gate::at(position), slots: Slots::new() }
         }
     }
 
     /// Returns the ring, for a queue to be [resized](SharedConsumer::resize) to. Discards what an earlier queue left in it.
-    pub fn spare(&mut self) -> Spare<'_> {
+    pub fn spare(&mut self) -> Spare<'_, E> {
         // Its positions continue, so the entries in its slots are of earlier rounds.
         self.gate.reset();
         Spare { ring: self.shared() }
     }
 
-    #[allow(unsafe_code)]
-    fn shared(&self) -> SharedRing<'_> {
-        // SAFETY: `CAPACITY` has checked that `N` is a power of two.
-        let ring = unsafe { Slots::new(Ref::from(&self.slots[..]), ()) };
+    fn shared(&self) -> SharedRing<'_, E> {
         SharedRing {
-            ring,
+            ring: self.slots.ring(),
             gate: Ref::from(&self.gate),
-            promised: Self::CAPACITY,
+            promised: Slots::<N, E>::CAPACITY,
             _owner: Owner::borrowed(),
         }
     }
 }
 
-impl<const N: usize> Default for Ring<N> {
+impl<const N: usize, E: Entry> Default for Ring<N, E> {
     fn default() -> Self {
-        Self::new()
+        Self::of_entries()
     }
 }
 
 /// A ring that no queue uses: a [`Ring`], or storage on the heap (`Spare::new`, feature `alloc`).
 #[derive(Debug)]
-pub struct Spare<'a> {
-    ring: SharedRing<'a>,
+pub struct Spare<'a, E: Entry = Wc> {
+    ring: SharedRing<'a, E>,
 }
 
 /// The ring that a queue was resized to.
 #[derive(Clone)]
-pub struct NewRing<'a> {
-    ring: SharedRing<'a>,
+pub struct NewRing<'a, E: Entry = Wc> {
+    ring: SharedRing<'a, E>,
     /// The queue, by address.
     of: Ref<'a, Shared>,
     /// Keeps the address from being another queue's.
     _queue: Owner,
 }
 
-impl fmt::Debug for NewRing<'_> {
+impl<E: Entry + fmt::Debug> fmt::Debug for NewRing<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewRing").field("ring", &self.ring).finish_non_exhaustive()
     }
 }
 
-/// A queue for several producers with inline storage for `N` completions; `N` is a power of two.
+/// A queue for several producers with inline storage for `N` entries; `N` is a power of two.
 #[derive(Debug)]
-pub struct SoftCq<const N: usize> {
+pub struct SoftCq<const N: usize, E: Entry = Wc> {
     shared: Shared,
-    ring: Ring<N>,
+    ring: Ring<N, E>,
 }
 
 impl<const N: usize> SoftCq<N> {
     const_unless_loom! {
-        /// An empty queue.
+        /// An empty queue of completions.
         #[must_use]
         pub const fn new() -> Self {
+            Self::at(0)
+        }
+    }
+}
+
+impl<const N: usize, E: Entry> SoftCq<N, E> {
+    const_unless_loom! {
+        /// An empty queue.
+        #[must_use]
+        pub const fn of_entries() -> Self {
             Self::at(0)
         }
 
@@ -220,7 +236,7 @@ impl<const N: usize> SoftCq<N> {
 
     /// Returns the two sides of a queue without a channel; clone the producer for more. Resets the queue: completions
     /// and state left by earlier sides are discarded.
-    pub fn split(&mut self) -> (SharedProducer<'_>, SharedConsumer<'_>) {
+    pub fn split(&mut self) -> (SharedProducer<'_, E>, SharedConsumer<'_, E>) {
         self.sides(NoChannel, NoChannel)
     }
 
@@ -231,7 +247,7 @@ impl<const N: usize> SoftCq<N> {
         &mut self,
         key: CqKey,
         signal: S,
-    ) -> (SharedProducer<'_, OnChannel<S>>, SharedConsumer<'_, OnChannel<Option<S>>>) {
+    ) -> (SharedProducer<'_, E, OnChannel<S>>, SharedConsumer<'_, E, OnChannel<Option<S>>>) {
         let (raises, armed) = OnChannel::of_both(key, signal);
         self.sides(raises, armed)
     }
@@ -241,7 +257,7 @@ impl<const N: usize> SoftCq<N> {
         &mut self,
         raises: P,
         armed: C,
-    ) -> (SharedProducer<'_, P>, SharedConsumer<'_, C>) {
+    ) -> (SharedProducer<'_, E, P>, SharedConsumer<'_, E, C>) {
         self.shared.alerts.reset();
         crate::sync::store_u32(&self.shared.producers, 0);
         let Spare { ring } = self.ring.spare();
@@ -253,8 +269,8 @@ impl<const N: usize> SoftCq<N> {
     }
 }
 
-impl<const N: usize> Default for SoftCq<N> {
+impl<const N: usize, E: Entry> Default for SoftCq<N, E> {
     fn default() -> Self {
-        Self::new()
+        Self::of_entries()
     }
 }

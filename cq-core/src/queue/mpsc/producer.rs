@@ -9,8 +9,10 @@ use super::super::producer::{TryPushError, while_full};
 use super::super::ring::{Position, Ref};
 use super::reservation::{CachedHead, End, IfFull, Reserved, SharedRing};
 use super::{NewRing, Shared};
+use crate::entry::Entry;
 use crate::sentences::sentences;
 use crate::sync;
+use crate::wc::Wc;
 
 /// One of several producers. Clone it to get another one, for another thread.
 ///
@@ -18,18 +20,18 @@ use crate::sync;
 /// [`PollError::Closed`](crate::transport::PollError::Closed). A queue that has had 2³² − 1 producers at once, leaked ones
 /// among them, is never closed.
 #[derive(Debug)]
-pub struct SharedProducer<'a, C: Channel = NoChannel> {
-    ring: SharedRing<'a>,
+pub struct SharedProducer<'a, E: Entry = Wc, C: Channel = NoChannel> {
+    ring: SharedRing<'a, E>,
     cached_head: CachedHead,
     shared: Ref<'a, Shared>,
     channel: C,
     owner: Owner,
 }
 
-impl<'a, C: Channel> SharedProducer<'a, C> {
+impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     /// The first producer.
     pub(super) fn new(
-        ring: SharedRing<'a>,
+        ring: SharedRing<'a, E>,
         shared: Ref<'a, Shared>,
         channel: C,
         owner: Owner,
@@ -46,7 +48,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     /// ended; the completion is dropped. [`Resized`](PushError::Resized): the completion can be pushed again after
     /// [`follow`](Self::follow).
     #[inline]
-    pub fn push<T: Completion>(&mut self, completion: &T) -> Result<(), PushError> {
+    pub fn push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), PushError> {
         self.push_batch(core::slice::from_ref(completion))
     }
 
@@ -58,7 +60,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     /// completions that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](PushError::Resized):
     /// none is stored, and all can be pushed again after [`follow`](Self::follow).
     #[inline]
-    pub fn push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<(), PushError> {
+    pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), PushError> {
         match self.store(batch, IfFull::Close) {
             (_, None) => Ok(()),
             (_, Some(End::Resized)) => Err(PushError::Resized),
@@ -74,7 +76,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Resized`](TryPushError::Resized): it
     /// can be pushed again after [`follow`](Self::follow). [`Ended`](TryPushError::Ended): none can be pushed any more.
     #[inline]
-    pub fn try_push<T: Completion>(&mut self, completion: &T) -> Result<(), TryPushError> {
+    pub fn try_push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), TryPushError> {
         self.try_push_batch(core::slice::from_ref(completion)).map(drop)
     }
 
@@ -85,7 +87,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     /// # Errors
     /// As for [`try_push`](Self::try_push). Nothing was stored.
     #[inline]
-    pub fn try_push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
+    pub fn try_push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
         match self.store(batch, IfFull::Leave) {
             (0, Some(End::Full)) => Err(TryPushError::Full),
             (0, Some(End::Resized)) => Err(TryPushError::Resized),
@@ -98,7 +100,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     ///
     /// # Errors
     /// [`Resized`](TryPushError::Resized) or [`Ended`](TryPushError::Ended): nothing was stored.
-    pub fn push_or_wait<T: Completion>(
+    pub fn push_or_wait<T: Completion<E>>(
         &mut self,
         completion: &T,
         wait: impl FnMut(),
@@ -165,14 +167,14 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     ///
     /// # Panics
     /// The ring belongs to another queue.
-    pub fn follow(&mut self, to: &NewRing<'a>) {
+    pub fn follow(&mut self, to: &NewRing<'a, E>) {
         assert!(self.shared.is(&to.of), "the ring of another queue");
         (self.ring, self.cached_head) = (to.ring.clone(), CachedHead::of(&to.ring));
     }
 
     /// Stores the first completions, as many as there are free slots. Returns their number, and why not all.
     #[inline(always)]
-    fn store<T: Completion>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<End>) {
+    fn store<T: Completion<E>>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<End>) {
         if batch.is_empty() {
             return (0, None);
         }
@@ -187,7 +189,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
         // which the load of `CachedHead` has acquired.
         unsafe { self.ring.ring.write_all(reserved.position, stored) };
         if !stored.is_empty() {
-            self.notify(|| stored.iter().any(Completion::is_urgent) || self.unblocks(reserved));
+            self.notify(|| stored.iter().any(T::is_urgent) || self.unblocks(reserved));
         }
         (stored.len(), reserved.end)
     }
@@ -221,7 +223,7 @@ impl<'a, C: Channel> SharedProducer<'a, C> {
     }
 }
 
-impl<C: Channel + Clone> Clone for SharedProducer<'_, C> {
+impl<E: Entry, C: Channel + Clone> Clone for SharedProducer<'_, E, C> {
     fn clone(&self) -> Self {
         // Counted last: if the clone of the channel panics, there is no new producer.
         let (channel, owner) = (self.channel.clone(), self.owner.clone());
@@ -230,7 +232,7 @@ impl<C: Channel + Clone> Clone for SharedProducer<'_, C> {
     }
 }
 
-impl<C: Channel> Drop for SharedProducer<'_, C> {
+impl<E: Entry, C: Channel> Drop for SharedProducer<'_, E, C> {
     fn drop(&mut self) {
         if sync::leave(&self.shared.producers) && self.shared.alerts.health.close() {
             self.notify(|| true);

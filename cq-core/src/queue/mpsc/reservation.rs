@@ -2,7 +2,7 @@
 
 use super::super::owner::Owner;
 use super::super::ring::{Head, Position, Ref, Ring};
-use super::super::slot::Own;
+use crate::entry::Entry;
 use crate::sentences::sentences;
 use crate::sync::{self, AtomicWord, Backoff, const_unless_loom};
 
@@ -42,8 +42,8 @@ impl Gate {
 
 /// A ring and its control words.
 #[derive(Clone, Debug)]
-pub(super) struct SharedRing<'a> {
-    pub(super) ring: Ring<'a, Own>,
+pub(super) struct SharedRing<'a, E: Entry> {
+    pub(super) ring: Ring<'a, E>,
     pub(super) gate: Ref<'a, Gate>,
     /// The guaranteed capacity.
     pub(super) promised: u32,
@@ -75,7 +75,7 @@ sentences!(WhyNot {
     Self::UnderWay => ("a resize is in progress: poll the completions that the queue had before it");
 });
 
-impl SharedRing<'_> {
+impl<E: Entry> SharedRing<'_, E> {
     /// Ends the ring for its producers, and returns its final position. The consumer is at `position`, and the new ring
     /// can hold `promised` entries.
     pub(super) fn end(&self, position: Position, promised: u32) -> Result<Position, WhyNot> {
@@ -159,12 +159,12 @@ pub(super) struct CachedHead {
 
 impl CachedHead {
     /// Loads the current head.
-    pub(super) fn of(shared: &SharedRing<'_>) -> Self {
+    pub(super) fn of(shared: &SharedRing<'_, impl Entry>) -> Self {
         Self { head: shared.gate.head.acquire(), high_water: 0 }
     }
 
     /// Loads the number of unreleased slots. Returns the highest number found so far.
-    pub(super) fn high_water(&mut self, shared: &SharedRing<'_>) -> u64 {
+    pub(super) fn high_water(&mut self, shared: &SharedRing<'_, impl Entry>) -> u64 {
         self.high_water = self.high_water.max(shared.unpolled());
         self.high_water
     }
@@ -173,7 +173,7 @@ impl CachedHead {
     #[inline]
     pub(super) fn reserve(
         &mut self,
-        shared: &SharedRing<'_>,
+        shared: &SharedRing<'_, impl Entry>,
         wanted: usize,
         if_full: IfFull,
     ) -> Reserved {
@@ -200,7 +200,7 @@ impl CachedHead {
 
     /// The number of free slots at `tail`. Reloads the head if the cached one shows fewer than `wanted`.
     #[inline(always)]
-    fn free(&mut self, shared: &SharedRing<'_>, tail: Position, wanted: u64) -> u64 {
+    fn free(&mut self, shared: &SharedRing<'_, impl Entry>, tail: Position, wanted: u64) -> u64 {
         match self.free_cached(shared, tail) {
             free if free >= wanted => free,
             _ => self.free_reloaded(shared, tail),
@@ -208,14 +208,14 @@ impl CachedHead {
     }
 
     #[inline(always)]
-    fn free_cached(&self, shared: &SharedRing<'_>, tail: Position) -> u64 {
+    fn free_cached(&self, shared: &SharedRing<'_, impl Entry>, tail: Position) -> u64 {
         // If other producers have advanced the word since, the head may be past `tail`. The reservation fails then.
         (shared.ring.storage() as u64).saturating_sub(distance(self.head, tail))
     }
 
     #[cold]
     #[inline(never)]
-    fn free_reloaded(&mut self, shared: &SharedRing<'_>, tail: Position) -> u64 {
+    fn free_reloaded(&mut self, shared: &SharedRing<'_, impl Entry>, tail: Position) -> u64 {
         self.head = shared.gate.head.acquire();
         let (unpolled, storage) = (distance(self.head, tail), shared.ring.storage() as u64);
         // A head past `tail` says nothing of how many there were.

@@ -75,7 +75,7 @@ impl<C> RawConsumer<'_, C> {
         out: &mut [Wc],
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
-        self.poll_by(out, |this, out| this.take_chunks(out, &mut each))
+        self.poll_by(out.len(), |this| this.take_chunks(out, &mut each))
     }
 
     fn take_chunks(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {

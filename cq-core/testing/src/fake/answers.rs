@@ -74,6 +74,8 @@ impl<const N: usize> State<N> {
 }
 
 impl<const N: usize> PollCq for &Script<N> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Poll(out.len()));

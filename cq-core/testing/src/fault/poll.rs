@@ -3,11 +3,12 @@
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcStatus};
+use cq_verbs::polling::{ArmWc, PollWc};
 
 use super::plan::Fault;
 use super::{FaultInjector, VENDOR_ERR};
 
-impl<T: PollCq, const N: usize> FaultInjector<T, N> {
+impl<T: PollWc, const N: usize> FaultInjector<T, N> {
     /// Polls the queue for `wanted` completions, or for more when looking ahead, as far as they can be held. Returns
     /// whether there may be more.
     fn refill(&mut self, wanted: usize) -> bool {
@@ -104,7 +105,9 @@ const fn failed(wc: &Wc, status: WcStatus) -> Wc {
     Wc::poisoned(wc.wr_id(), status, wc.qp_num()).with_vendor_err(VENDOR_ERR)
 }
 
-impl<T: PollCq, const N: usize> PollCq for FaultInjector<T, N> {
+impl<T: PollWc, const N: usize> PollCq for FaultInjector<T, N> {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         const { assert!(N > 0, "an injector around a queue has to hold something") };
         if out.is_empty() {
@@ -134,7 +137,7 @@ impl<T: PollCq, const N: usize> PollCq for FaultInjector<T, N> {
     }
 }
 
-impl<T: Arm, const N: usize> Arm for FaultInjector<T, N> {
+impl<T: ArmWc, const N: usize> Arm for FaultInjector<T, N> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         let armed = self.transport.arm(on)?;
         self.settling = true;

@@ -34,6 +34,8 @@
 //! }
 //!
 //! impl PollCq for Driver {
+//!     type Entry = Wc;
+
 //!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
 //!         let mut count = 0;
 //!         for wc in out {
@@ -245,10 +247,11 @@
 //!
 //! ```
 //! use cq_core::transport::PollCq;
+//! use cq_verbs::polling::PollWc;
 //! use cq_testing::fault::{FaultInjector, Faults, When};
 //!
 //! /// The transport, but completions come late, and those of different queue pairs in another order. Holds back up to 16.
-//! fn disturbed<T: PollCq>(transport: T, seed: u64) -> FaultInjector<T, 16> {
+//! fn disturbed<T: PollWc>(transport: T, seed: u64) -> FaultInjector<T, 16> {
 //!     let faults = Faults::seeded(seed).delay(When::chance(0.5), 3).reorder(When::chance(0.5));
 //!     FaultInjector::new(transport, &faults)
 //! }

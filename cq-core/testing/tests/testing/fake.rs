@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use super::send as wc;
 use super::*;
+use cq_verbs::polling::ArmWc;
 
 const SECOND: Duration = Duration::from_secs(1);
 const ARM: Call = Call::Arm(Notify::Next);
@@ -88,7 +89,7 @@ fn n02_what_stands_behind_an_arm_or_a_post_comes_after_it() {
 }
 
 /// Arms and, not polling again, sleeps.
-fn careless(mut queue: impl Arm, channel: &mut impl Block) -> Result<(), WaitError> {
+fn careless(mut queue: impl ArmWc, channel: &mut impl Block) -> Result<(), WaitError> {
     let _ = queue.arm(Notify::Next)?;
     while channel.take_event()?.is_none() {
         let _ = channel.block(None)?;

@@ -121,6 +121,8 @@ impl State {
 struct Device(State);
 
 impl PollCq for Device {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let (state, fault, capacity) = (&mut self.0, FAULT.get(), out.len());
         if fault == Fault::Twice && state.queue.is_empty() {

@@ -4,10 +4,10 @@ use super::*;
 
 /// What every producer has.
 pub trait Device {
-    fn push(&mut self, entry: &Entry) -> Result<(), Dropped>;
-    fn push_batch(&mut self, batch: &[Entry]) -> Result<(), Dropped>;
-    fn try_push(&mut self, entry: &Entry) -> Result<(), TryPushError>;
-    fn try_push_batch(&mut self, batch: &[Entry]) -> Result<usize, TryPushError>;
+    fn push(&mut self, entry: &Tagged) -> Result<(), Dropped>;
+    fn push_batch(&mut self, batch: &[Tagged]) -> Result<(), Dropped>;
+    fn try_push(&mut self, entry: &Tagged) -> Result<(), TryPushError>;
+    fn try_push_batch(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError>;
     /// What is not given back, and what is free; what follows from them is compared.
     fn lengths(&self) -> (usize, usize);
     fn is_abandoned(&self) -> bool;
@@ -18,19 +18,19 @@ macro_rules! device {
         const _: () = {
             use $producer as Lone;
             impl<C: Channel> Device for Lone<'_, C> {
-                fn push(&mut self, entry: &Entry) -> Result<(), Dropped> {
+                fn push(&mut self, entry: &Tagged) -> Result<(), Dropped> {
                     Lone::push(self, entry).map_err($dropped)
                 }
 
-                fn push_batch(&mut self, batch: &[Entry]) -> Result<(), Dropped> {
+                fn push_batch(&mut self, batch: &[Tagged]) -> Result<(), Dropped> {
                     Lone::push_batch(self, batch).map_err($dropped)
                 }
 
-                fn try_push(&mut self, entry: &Entry) -> Result<(), TryPushError> {
+                fn try_push(&mut self, entry: &Tagged) -> Result<(), TryPushError> {
                     Lone::try_push(self, entry)
                 }
 
-                fn try_push_batch(&mut self, batch: &[Entry]) -> Result<usize, TryPushError> {
+                fn try_push_batch(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError> {
                     Lone::try_push_batch(self, batch)
                 }
 
@@ -49,7 +49,7 @@ macro_rules! device {
 }
 
 /// What every consumer has.
-pub trait App: Arm {
+pub trait App: Arm<Entry = Wc> {
     fn fail(&mut self);
     fn state(&self) -> State;
 }
@@ -71,11 +71,14 @@ macro_rules! app {
     };
 }
 
-app!(Consumer);
+type OwnConsumer<'a, C> = Consumer<'a, Wc, C>;
+type OwnProducer<'a, C> = Producer<'a, Wc, C>;
+
+app!(OwnConsumer);
 app!(raw::RawConsumer);
 
 device! {
-    Producer, |dropped| dropped;
+    OwnProducer, |dropped| dropped;
     raw::RawProducer, |dropped| dropped;
 }
 
@@ -85,10 +88,13 @@ mod shared {
 
     use super::*;
 
-    app!(mpsc::SharedConsumer);
+    type SharedConsumer<'a, C> = mpsc::SharedConsumer<'a, Wc, C>;
+    type SharedProducer<'a, C> = mpsc::SharedProducer<'a, Wc, C>;
+
+    app!(SharedConsumer);
 
     device! {
-        mpsc::SharedProducer, |error| match error {
+        SharedProducer, |error| match error {
             PushError::Dropped(dropped) => dropped,
             error => panic!("{error}"),
         };
@@ -115,19 +121,19 @@ mod shared {
     }
 
     impl<D: Device> Device for Turns<D> {
-        fn push(&mut self, entry: &Entry) -> Result<(), Dropped> {
+        fn push(&mut self, entry: &Tagged) -> Result<(), Dropped> {
             self.next().push(entry)
         }
 
-        fn push_batch(&mut self, batch: &[Entry]) -> Result<(), Dropped> {
+        fn push_batch(&mut self, batch: &[Tagged]) -> Result<(), Dropped> {
             self.next().push_batch(batch)
         }
 
-        fn try_push(&mut self, entry: &Entry) -> Result<(), TryPushError> {
+        fn try_push(&mut self, entry: &Tagged) -> Result<(), TryPushError> {
             self.next().try_push(entry)
         }
 
-        fn try_push_batch(&mut self, batch: &[Entry]) -> Result<usize, TryPushError> {
+        fn try_push_batch(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError> {
             self.next().try_push_batch(batch)
         }
 

@@ -21,7 +21,8 @@ fn o01_a_queue_of_any_capacity_has_that_and_slots_for_it() {
 
 #[test]
 fn o01_what_can_not_be_is_refused() {
-    let refused = |capacity, slots| HeapCq::with_slots(capacity, slots).map(drop).unwrap_err();
+    let refused =
+        |capacity, slots| HeapCq::<Wc>::with_slots(capacity, slots).map(drop).unwrap_err();
     assert_eq!(refused(3, 3), CapacityError::NotPowerOfTwo(3));
     assert_eq!(refused(5, 4), CapacityError::MoreThanStorage { promised: 5, storage: 4 });
     let too_many = [MAX_STORAGE as u32 + 1, (1 << 31) + 1, u32::MAX];
@@ -91,8 +92,8 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
 /// Sides that own their storage do where others are asked for that borrow theirs.
 #[test]
 fn sides_that_last_do_where_shorter_ones_are_asked_for() {
-    type Waits<'a> = Consumer<'a, OnChannel<Option<&'a EventCount>>>;
-    struct Waiter<'a>(Producer<'a, OnChannel<&'a EventCount>>, Waits<'a>, &'a EventCount);
+    type Waits<'a> = Consumer<'a, Wc, OnChannel<Option<&'a EventCount>>>;
+    struct Waiter<'a>(Producer<'a, Wc, OnChannel<&'a EventCount>>, Waits<'a>, &'a EventCount);
     let event_count = EventCount::default();
     let (producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, &event_count);
     let mut waiter = Waiter(producer, consumer, &event_count);

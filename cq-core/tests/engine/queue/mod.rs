@@ -40,12 +40,12 @@ use cq_core::queue::raw::RawQueue;
 use super::*;
 
 /// A receive with a tag.
-fn entry(number: u32) -> Entry {
-    Entry { wc: recv(number.into()), tag: number + 100, solicited: false }
+fn entry(number: u32) -> Tagged {
+    Tagged { wc: recv(number.into()), tag: number + 100, solicited: false }
 }
 
 /// Polls everything.
-fn drain(consumer: &mut (impl PollCq + ?Sized)) -> Result<Vec<u64>, PollError> {
+fn drain(consumer: &mut (impl PollCq<Entry = Wc> + ?Sized)) -> Result<Vec<u64>, PollError> {
     let mut out = [Wc::default(); 64];
     let count = consumer.poll(&mut out)?;
     Ok(out[..count].iter().map(Wc::wr_id).collect())

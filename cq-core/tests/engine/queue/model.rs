@@ -33,7 +33,7 @@ enum Step {
 /// A queue of so many slots, of which its consumer may keep some for a while.
 pub struct Model {
     slots: usize,
-    pub unpolled: VecDeque<Entry>,
+    pub unpolled: VecDeque<Tagged>,
     /// How many slots were polled and not given back.
     pub unreleased: usize,
     pub state: State,
@@ -67,12 +67,12 @@ impl Model {
     }
 
     /// Stores the first ones; says how many.
-    fn store(&mut self, batch: &[Entry]) -> usize {
+    fn store(&mut self, batch: &[Tagged]) -> usize {
         let free = self.slots - self.unpolled.len() - self.unreleased;
         let stored = &batch[..if self.has_ended() { 0 } else { free.min(batch.len()) }];
         self.unpolled.extend(stored);
         // What a consumer waits for that armed for solicited completions (N3).
-        let is_urgent = |entry: &Entry| match entry.wc.status() {
+        let is_urgent = |entry: &Tagged| match entry.wc.status() {
             WcStatus::SUCCESS => entry.solicited && entry.wc == recv(entry.wc.wr_id()),
             _ => true,
         };
@@ -82,7 +82,7 @@ impl Model {
         stored.len()
     }
 
-    pub fn push(&mut self, batch: &[Entry]) -> Result<(), Dropped> {
+    pub fn push(&mut self, batch: &[Tagged]) -> Result<(), Dropped> {
         let lost = (batch.len() - self.store(batch)) as u32;
         if lost == 0 {
             return Ok(());
@@ -95,7 +95,7 @@ impl Model {
         Err(Dropped { lost, total: self.dropped })
     }
 
-    pub fn try_push(&mut self, batch: &[Entry]) -> Result<usize, TryPushError> {
+    pub fn try_push(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError> {
         match self.store(batch) {
             0 if batch.is_empty() => Ok(0),
             0 if self.has_ended() => Err(TryPushError::Ended),
@@ -104,7 +104,7 @@ impl Model {
         }
     }
 
-    pub fn poll(&mut self, capacity: usize) -> Result<Vec<Entry>, PollError> {
+    pub fn poll(&mut self, capacity: usize) -> Result<Vec<Tagged>, PollError> {
         let count = capacity.min(self.unpolled.len());
         match self.state {
             _ if count > 0 || capacity == 0 => Ok(self.unpolled.drain(..count).collect()),
@@ -150,7 +150,7 @@ impl<'a> Both<'a> {
                         Kind::Send => send(number),
                         Kind::Failure => failed(number),
                     };
-                    Entry { wc, tag: 0, solicited }
+                    Tagged { wc, tag: 0, solicited }
                 };
                 let batch: Vec<_> = batch.iter().zip(self.count..).map(make).collect();
                 let model = &mut self.model;

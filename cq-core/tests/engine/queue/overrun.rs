@@ -79,7 +79,7 @@ fn a_default_queue_is_a_new_one() {
     let text = |queue: &dyn std::fmt::Debug| format!("{queue:?}");
     assert_eq!(text(&SoftCq::<2>::new()), text(&SoftCq::<2>::default()));
     assert_eq!(text(&Control::new()), text(&Control::default()));
-    assert_eq!(Entry::default().wc, Wc::default());
+    assert_eq!(Tagged::default().wc, Wc::default());
     fn can_be_sent<T: Send + Sync>(_: &T) {}
     let mut queue = SoftCq::<2>::default();
     let (producer, consumer): (Producer<'_>, _) = queue.split();

@@ -58,19 +58,19 @@ impl<'a> Both<'a> {
         Self { shape, parts, consumer, tail, kept: tail, since: Vec::new(), model, count: 0 }
     }
 
-    fn entries(&mut self, count: usize) -> Vec<Entry> {
+    fn entries(&mut self, count: usize) -> Vec<Tagged> {
         self.count += count as u32;
         (self.count..).take(count).map(entry).collect()
     }
 
     /// Has the model store some of the completions, as they are kept, and remembers which.
-    fn store<T: Completion, R>(
+    fn store<T: Completion<Wc>, R>(
         &mut self,
         batch: &[T],
-        store: impl FnOnce(&mut Model, &[Entry]) -> R,
+        store: impl FnOnce(&mut Model, &[Tagged]) -> R,
     ) -> R {
         let tag = |of: &T| if self.shape.is_tagged { of.tag() } else { 0 };
-        let keep = |of: &T| Entry { wc: *of.wc(), tag: tag(of), solicited: false };
+        let keep = |of: &T| Tagged { wc: *of.entry(), tag: tag(of), solicited: false };
         let kept: Vec<_> = batch.iter().map(keep).collect();
         let before = self.model.unpolled.len();
         let result = store(&mut self.model, &kept);
@@ -79,7 +79,7 @@ impl<'a> Both<'a> {
         result
     }
 
-    fn push<T: Completion>(&mut self, batch: &[T]) {
+    fn push<T: Completion<Wc>>(&mut self, batch: &[T]) {
         let mut producer = self.parts.producer(self.tail);
         let pushed = match batch {
             [one] => producer.push(one),
@@ -89,7 +89,7 @@ impl<'a> Both<'a> {
         assert_eq!(pushed, self.store(batch, Model::push));
     }
 
-    fn try_push(&mut self, batch: &[Entry]) {
+    fn try_push(&mut self, batch: &[Tagged]) {
         let mut producer = self.parts.producer(self.tail);
         let pushed = match batch {
             [one] => producer.try_push(one).map(|()| 1),
@@ -102,7 +102,7 @@ impl<'a> Both<'a> {
     fn poll(&mut self, capacity: usize) {
         let untouched = recv(u64::MAX);
         let (mut out, mut polled) = (vec![untouched; capacity], Vec::new());
-        let each = |wc: &Wc, tag| polled.push(Entry { wc: *wc, tag, solicited: false });
+        let each = |wc: &Wc, tag| polled.push(Tagged { wc: *wc, tag, solicited: false });
         let count = self.consumer.poll_with(&mut out, each);
         assert!(out.iter().zip(&polled).all(|(wc, entry)| *wc == entry.wc));
         assert!(out[polled.len()..].iter().all(|wc| *wc == untouched), "P4");

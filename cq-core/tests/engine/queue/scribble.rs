@@ -157,7 +157,7 @@ fn possible(pushed: Result<(), Dropped>, of: u32) {
 
 /// One step of a producer.
 fn produce(producer: &mut RawProducer<'_, OnChannel<Mute>>, random: &mut Random) {
-    let entries: [Entry; 10] = array::from_fn(|nth| Entry {
+    let entries: [Tagged; 10] = array::from_fn(|nth| Tagged {
         wc: Wc::new(nth as u64, WcStatus(nth as u32 % 2), 1),
         tag: nth as u32,
         solicited: random.below(2) == 0,

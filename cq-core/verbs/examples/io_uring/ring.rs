@@ -130,6 +130,8 @@ impl Ring {
 pub struct Queue(pub Rc<Ring>);
 
 impl PollCq for Queue {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let (mut uring, mut count) = (self.0.uring.borrow_mut(), 0);
         // The head of the ring is published when the iterator is dropped: once for all entries.

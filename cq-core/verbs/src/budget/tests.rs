@@ -6,6 +6,8 @@ use super::*;
 struct Empty;
 
 impl PollCq for Empty {
+    type Entry = Wc;
+
     fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
         Ok(0)
     }

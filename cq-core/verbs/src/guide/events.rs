@@ -65,11 +65,12 @@
 //!
 //! ```
 //! use cq_core::cq::{CompletionQueue, WaitError};
-//! use cq_core::transport::{Arm, Events, Notify};
+//! use cq_core::transport::{Events, Notify};
 //! use cq_core::wc::Wc;
+//! use cq_verbs::polling::ArmWc;
 //!
 //! /// Takes the events, and polls until the queue is empty and armed. Then the loop may sleep.
-//! fn ready<T: Arm, C: Events>(
+//! fn ready<T: ArmWc, C: Events>(
 //!     cq: &mut CompletionQueue<T>,
 //!     channel: &mut C,
 //!     mut completed: impl FnMut(&Wc),
@@ -111,6 +112,7 @@
 //! use cq_core::queue::HeapCq;
 //! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
+//! use cq_verbs::polling::ArmWc;
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -12,8 +12,9 @@
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::transport::{Arm, Block};
 //! use cq_core::wc::{Completed, Wc};
+//! use cq_verbs::polling::ArmWc;
 //!
-//! fn serve<T: Arm, C: Block>(
+//! fn serve<T: ArmWc, C: Block>(
 //!     cq: &mut CompletionQueue<T>,
 //!     channel: &mut C,
 //!     mut handle: impl FnMut(Completed<'_>),

@@ -27,16 +27,16 @@
 //! use std::time::{Duration, Instant};
 //!
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::transport::PollCq;
 //! use cq_core::wc::Wc;
 //! use cq_verbs::device::QueuePair;
 //! use cq_verbs::ledger::Reaped;
+//! use cq_verbs::polling::PollWc;
 //! use cq_verbs::setup::{Endpoint, Port};
 //! use cq_verbs::tracked::{Done, TrackedQp};
 //!
 //! /// Ends a connection, and begins another with the same queue pair. Returns the numbers of the messages that are to be
 //! /// sent again, in order. `kept` has those that have completed and are not acknowledged.
-//! fn reconnect<Q: QueuePair, T: PollCq>(
+//! fn reconnect<Q: QueuePair, T: PollWc>(
 //!     qp: &mut TrackedQp<Q, u64, (), 32, 0>, // the token of a send is the number of its message
 //!     cq: &mut CompletionQueue<T>,
 //!     mut kept: Vec<u64>,
@@ -80,6 +80,7 @@
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::transport::PollError;
 //! use cq_core::wc::Wc;
+//! use cq_verbs::polling::PollWc;
 //! use cq_verbs::device::{Destroy, Device};
 //!
 //! /// Replaces a completion queue that has overrun by a larger one. `qps` are all queue pairs that use it.

@@ -3,10 +3,11 @@
 use core::ops::ControlFlow;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{PollCq, PollError};
+use cq_core::transport::PollError;
 use cq_core::wc::Wc;
 
 use super::NotPosted;
+use crate::polling::PollWc;
 use crate::post::Refused;
 
 /// What was polled in a wait for a queue's own completions.
@@ -76,7 +77,7 @@ impl<L: Retire> Drop for Batch<'_, '_, L> {
 
 /// Passes on what has completed and was not taken; otherwise polls once, and passes on all that was polled, in the queue's
 /// order. Returns `Break` if `reaped` did.
-pub(crate) fn reap<L: Retire, C: PollCq>(
+pub(crate) fn reap<L: Retire, C: PollWc>(
     ledger: &mut L,
     cq: &mut CompletionQueue<C>,
     buffer: &mut [Wc],
@@ -108,7 +109,7 @@ pub(crate) fn reap<L: Retire, C: PollCq>(
 }
 
 /// Posts by `post`. While the queue is full, [reaps](reap).
-pub(crate) fn post_or_reap<L: Retire, T, C: PollCq>(
+pub(crate) fn post_or_reap<L: Retire, T, C: PollWc>(
     ledger: &mut L,
     mut token: T,
     cq: &mut CompletionQueue<C>,

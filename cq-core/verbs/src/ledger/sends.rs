@@ -5,7 +5,6 @@ mod completed;
 use core::ops::ControlFlow;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::PollCq;
 use cq_core::wc::{Failed, Wc};
 
 #[cfg(target_has_atomic = "32")]
@@ -15,6 +14,7 @@ pub use self::completed::Retired;
 use super::reap::{ReapError, Reaped, post_or_reap};
 use super::{Direction, Exhausted, Generation, NotPosted, Posted, full, posted_alone};
 #[cfg(target_has_atomic = "32")]
+use crate::polling::PollWc;
 use crate::post::Refused;
 use crate::post::{Post, PostError};
 use crate::wr::{SendFlags, SendWr};
@@ -190,7 +190,7 @@ impl<T, const N: usize> Sends<T, N> {
     ) -> Result<(), NotPosted<T, ReapError>>
     where
         P: Post + ?Sized,
-        C: PollCq,
+        C: PollWc,
     {
         let post = |sends: &mut Self, token| sends.post(qp, wr, token);
         post_or_reap(self, token, cq, buffer, post, reaped)

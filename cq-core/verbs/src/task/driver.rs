@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{Arm, AsyncChannel, Events};
+use cq_core::transport::{AsyncChannel, Events};
 use cq_core::wc::Wc;
 use tokio::sync::Notify;
 use tokio::task::coop::unconstrained;
@@ -22,6 +22,7 @@ use super::channel::Channel;
 use super::for_all::for_all;
 use crate::budget::{Budget, Budgeted, BudgetedHandle};
 use crate::device::{Cq, Device};
+use crate::polling::ArmWc;
 use crate::setup::{CreateError, Errno};
 
 const BATCH: usize = 32;
@@ -142,7 +143,7 @@ impl Handle {
     }
 }
 
-impl<T: Arm, E: AsyncChannel> Driver<T, E> {
+impl<T: ArmWc, E: AsyncChannel> Driver<T, E> {
     /// A driver of this queue. `events` must serve this queue only.
     #[must_use]
     pub fn new(cq: CompletionQueue<T>, events: E) -> Self {

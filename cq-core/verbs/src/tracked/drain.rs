@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{PollCq, PollError};
+use cq_core::transport::PollError;
 use cq_core::wc::Wc;
 
 use super::TrackedQp;
@@ -11,6 +11,7 @@ use super::credit::Credit;
 use super::qp::{Done, FailError};
 use crate::device::QueuePair;
 use crate::ledger::{Reaped, reap};
+use crate::polling::PollWc;
 
 /// Why a queue pair could not be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +45,7 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// # Errors
     /// The queue pair can't go to ERR, a completion queue failed, or `reaped` ended the wait. What was not returned is
     /// still outstanding.
-    pub fn drain<T: PollCq>(
+    pub fn drain<T: PollWc>(
         &mut self,
         cqs: &mut [&mut CompletionQueue<T>],
         buffer: &mut [Wc],

@@ -4,7 +4,6 @@ use core::mem;
 use core::ops::ControlFlow;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
 use super::Unlimited;
@@ -14,6 +13,7 @@ use crate::device::QueuePair;
 use crate::ledger::{
     Generation, NotPosted, ReapError, Reaped, Received, Receives, Sends, Sent, post_or_reap,
 };
+use crate::polling::PollWc;
 use crate::post::{Post, PostError, Refused};
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
 use crate::wr::{RecvWr, SendWr, Sge};
@@ -182,7 +182,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     ///
     /// # Errors
     /// The request was refused, the completion queue failed, or `reaped` ended the wait. The token is returned.
-    pub fn post_send_or_reap<T: PollCq>(
+    pub fn post_send_or_reap<T: PollWc>(
         &mut self,
         wr: SendWr<'_>,
         token: S,

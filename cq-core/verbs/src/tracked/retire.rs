@@ -85,13 +85,14 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// use cq_core::cq::CompletionQueue;
     /// use cq_core::transport::PollCq;
     /// use cq_core::wc::Wc;
+    /// use cq_verbs::polling::PollWc;
     /// use cq_verbs::post::Post;
     /// use cq_verbs::tracked::{Done, TrackedQp};
     ///
     /// /// Ends with the first send that has failed.
     /// fn reap<Q: Post>(
     ///     qp: &mut TrackedQp<Q, (), (), 64, 0>,
-    ///     cq: &mut CompletionQueue<impl PollCq>,
+    ///     cq: &mut CompletionQueue<impl PollWc>,
     /// ) -> Result<(), Box<dyn std::error::Error>> {
     ///     let mut buffer = [Wc::default(); 32];
     ///     for done in qp.retire_all(cq.poll(&mut buffer)?) {

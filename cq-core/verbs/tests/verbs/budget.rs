@@ -22,6 +22,8 @@ struct List {
 const TOO_MANY: CreateError = CreateError::TooMany { what: Limit::Cqe, asked: 99, max: 32 };
 
 impl PollCq for List {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut completions = self.completions.lock().unwrap();
         let count = out.len().min(completions.len());

@@ -10,13 +10,14 @@ use std::sync::mpsc::channel;
 
 use cq_core::channel::{thread as threads, waker};
 use cq_core::shared_cq::SharedCq;
+use cq_verbs::polling::ArmWc;
 use cq_verbs::queue_set::{QueueSet, SetError};
 use futures_util::StreamExt;
 
 use super::*;
 
 /// A consumer of any kind.
-trait Fails: Arm + Send {
+trait Fails: ArmWc + Send {
     fn fail(&mut self);
 }
 
@@ -35,13 +36,13 @@ macro_rules! sides {
         const _: () = {
             use $consumer as Consumer;
             use $producer as Producer;
-            impl<S: Signal + Send> Fails for Consumer<'_, OnChannel<Option<S>>> {
+            impl<S: Signal + Send> Fails for Consumer<'_, Wc, OnChannel<Option<S>>> {
                 fn fail(&mut self) {
                     Self::fail(self);
                 }
             }
 
-            impl<C: Channel + Send> Overruns for Producer<'_, C> {
+            impl<C: Channel + Send> Overruns for Producer<'_, Wc, C> {
                 fn overrun(&mut self) {
                     self.push_batch(&[1, 2].map(send)).unwrap_err();
                 }
@@ -65,6 +66,8 @@ sides!(
 struct Watched(Box<dyn Fails>, u32);
 
 impl PollCq for Watched {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.0.poll(out)
     }
@@ -87,6 +90,8 @@ impl Arm for Watched {
 struct Queue(Arc<SharedCq<Watched>>);
 
 impl PollCq for Queue {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.0.lock().transport().poll(out)
     }

@@ -131,6 +131,8 @@ impl Post for Pair {
 }
 
 impl PollCq for Pair {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.polls += 1;
         let count = out.len().min(self.completions.len());

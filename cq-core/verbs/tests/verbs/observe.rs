@@ -5,6 +5,7 @@ use cq_testing::fault::{FaultInjector, Faults};
 use cq_testing::rules::{self, Fixture, Kind};
 use cq_verbs::budget::Budgeted;
 use cq_verbs::device::{self, Destroy};
+use cq_verbs::polling::{ArmWc, PollWc};
 use cq_verbs::setup::{InUse, ModerateError, ResizeError};
 
 use super::counters::{Counted, counted, events, script};
@@ -16,7 +17,7 @@ fn wrappers_hand_on_what_is_for_the_queue_below() {
     let script = script().on_poll(Ok(&[])).on_poll(Ok(&[]));
     let (queue, inner) = counted(&script);
     let (mut queue, outer) = counted(FaultInjector::<_, 4>::new(queue, &Faults::seeded(1)));
-    fn look(mut queue: impl Arm) {
+    fn look(mut queue: impl ArmWc) {
         queue.took_events(2);
         queue.poll(&mut [wc(0)]).unwrap();
     }
@@ -41,6 +42,8 @@ impl Native {
 }
 
 impl PollCq for Native {
+    type Entry = Wc;
+
     fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
         Ok(0)
     }
@@ -100,7 +103,7 @@ fn the_queue_of_a_device_keeps_its_methods() {
     assert_eq!(counters.snapshot().polls, 1, "it counts on");
 }
 
-fn hold(queue: impl PollCq, count: usize) -> bool {
+fn hold(queue: impl PollWc, count: usize) -> bool {
     queue.holds_more_than(count)
 }
 
@@ -154,13 +157,13 @@ fn how_much_a_queue_with_several_producers_holds_is_known() {
 
 /// A queue that counts, as the transport under test.
 struct Rules {
-    device: Producer<'static, OnChannel<&'static EventCount>>,
-    queue: Counted<Consumer<'static, OnChannel<Option<&'static EventCount>>>>,
+    device: Producer<'static, Wc, OnChannel<&'static EventCount>>,
+    queue: Counted<Consumer<'static, Wc, OnChannel<Option<&'static EventCount>>>>,
     channel: &'static EventCount,
 }
 
 impl Fixture for Rules {
-    type Queue = Counted<Consumer<'static, OnChannel<Option<&'static EventCount>>>>;
+    type Queue = Counted<Consumer<'static, Wc, OnChannel<Option<&'static EventCount>>>>;
     type Channel = &'static EventCount;
     const CAPACITY: usize = 8;
 

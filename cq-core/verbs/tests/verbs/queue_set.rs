@@ -49,6 +49,8 @@ pub(super) fn key(name: char) -> CqKey {
 }
 
 impl PollCq for Named<'_> {
+    type Entry = Wc;
+
     /// Its completions have its name as `wr_id`.
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let world = &mut *self.1.borrow_mut();

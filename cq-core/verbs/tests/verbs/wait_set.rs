@@ -16,8 +16,8 @@ use cq_verbs::wait_set::{DescriptorId, NotAdded, Ready, StopHandle, WaitSet};
 use super::queue_set::{Named, World, key};
 use super::*;
 
-type Device = Producer<'static, OnChannel<Raiser>>;
-type Queue = Consumer<'static, OnChannel<Option<Raiser>>>;
+type Device = Producer<'static, Wc, OnChannel<Raiser>>;
+type Queue = Consumer<'static, Wc, OnChannel<Option<Raiser>>>;
 type Set = WaitSet<Queue, Receiver>;
 
 /// More rounds than there are between two looks at the descriptors.

@@ -1,4 +1,4 @@
-use cq_core::queue::{Entry, NoChannel};
+use cq_core::queue::{NoChannel, Tagged};
 use cq_verbs::async_event::{AsyncEvent, Element};
 
 use super::*;
@@ -16,13 +16,13 @@ fn ignoring(channel: Option<&CompletionChannel>) -> CqInit<'_> {
 }
 
 /// Completions of a queue pair that is gone.
-fn entries<const N: usize>() -> [Entry; N] {
+fn entries<const N: usize>() -> [Tagged; N] {
     let wc = Wc::new(1, WcStatus::SUCCESS, 2);
-    [Entry { wc, ..Entry::default() }; N]
+    [Tagged { wc, ..Tagged::default() }; N]
 }
 
 /// Pushes completions to the first completion queue.
-fn push_to_first(device: &'static Device, entries: &[Entry]) {
+fn push_to_first(device: &'static Device, entries: &[Tagged]) {
     let mut cq = CqRing::new(device.completions, CqIndex::new(0));
     let nobody = (QpNumber::NONE, device.engine.qp(QpNumber::NONE));
     complete::push_received(device.engine, nobody, &mut cq, entries).raise(device.completions);
@@ -157,7 +157,7 @@ fn x04_a_forged_completion_takes_no_slots_from_those_polled_with_it() {
     let (mut cq, mut qp, device) = with_one_slot();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let wc = Wc::new(7, WcStatus::SUCCESS, qp.number());
-    let forged = Entry { wc, tag: tag::of_send(Position::new(1 << 20)), solicited: false };
+    let forged = Tagged { wc, tag: tag::of_send(Position::new(1 << 20)), solicited: false };
     push_to_first(device, &[forged]);
     assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(2));
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();

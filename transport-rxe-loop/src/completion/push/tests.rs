@@ -45,13 +45,13 @@ impl Scene {
     }
 
     /// The completion of the receive.
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> Tagged {
         let wc = Wc::new(1, WcStatus::SUCCESS, self.qp.number());
-        Entry { wc, tag: tag::of_recv(Position::new(1)), solicited: false }
+        Tagged { wc, tag: tag::of_recv(Position::new(1)), solicited: false }
     }
 
     /// The queue is given up, and what that leaves to be done is.
-    fn give_up(&self, entries: &[Entry]) {
+    fn give_up(&self, entries: &[Tagged]) {
         let Device { completions, engine, .. } = *self.device;
         give_up(completions, self.index, entries, engine);
         complete::fail_overran(engine);
@@ -104,7 +104,7 @@ fn q05_what_is_stored_behind_a_dropped_completion_is_where_it_was_placed() {
     let cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(1) }).unwrap();
     let index = cq.queue().index;
     let watched = Watched { placed: RefCell::default(), polls_at: 2, cq: RefCell::new(cq) };
-    let entries = [1, 2, 3].map(|tag| Entry { tag, ..Entry::default() });
+    let entries = [1, 2, 3].map(|tag| Tagged { tag, ..Tagged::default() });
     let mut ring = CqRing::new(device.completions, index);
     // The second finds the queue full, and is dropped; the first is polled before the third.
     assert_eq!(push_any(device.completions, &mut ring, &entries, &watched).lost, None);
@@ -117,7 +117,7 @@ fn q05_what_is_stored_behind_a_dropped_completion_is_where_it_was_placed() {
 #[test]
 fn n06_a_waiting_thread_is_woken_by_who_inherits_the_lock() {
     let mut scene = Scene::new();
-    let Entry { wc, tag, .. } = scene.entry();
+    let Tagged { wc, tag, .. } = scene.entry();
     die_pushing(scene.device.completions, scene.index, DEAD, &wc, tag);
     assert_eq!(scene.channel.take_event(), Ok(None));
     assert!(wait_for_push(scene.device.engine, scene.index));

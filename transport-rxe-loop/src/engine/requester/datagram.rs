@@ -18,7 +18,7 @@
 //!
 //! [`QpSlot::receive_lock`]: crate::engine::entry::QpSlot::receive_lock
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use cq_verbs::setup::{Access, QpType};
 use cq_verbs::wr::{SendFlags, SendOp, Sge};
@@ -107,7 +107,7 @@ impl<'a> Datagram<'a> {
         let entry = match self.scatter(&receive) {
             Ok(()) => {
                 let wc = self.received(receive.request.wr_id, receiver.number());
-                Entry { wc, tag: receive.tag, solicited: self.solicited }
+                Tagged { wc, tag: receive.tag, solicited: self.solicited }
             }
             Err(Lost::Refused(status)) => {
                 let unheard = WcStatus::SUCCESS;

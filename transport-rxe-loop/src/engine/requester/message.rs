@@ -27,7 +27,7 @@
 //! | the length against the receive's, where a WRITE lies | a receive that is too small; bytes that are moved onto themselves | here, `bytes.rs` |
 //! | location, mode, channel and space of both completion queues | a queue that was resized, moderated or failed, or is full | `push.rs` (`push_one`) |
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_verbs::setup::Access;
 use cq_verbs::wr::{RemoteAddr, SendFlags, SendOp};
 
@@ -91,7 +91,7 @@ impl Requester<'_> {
         let wc = complete::received(receive.wr_id, number, from.len() as usize, op);
         let solicited = flags.contains(SendFlags::SOLICITED);
         let tag = tag::of_recv(receive.position.next());
-        self.add_received(Entry { wc, tag, solicited });
+        self.add_received(Tagged { wc, tag, solicited });
         Some(from.len())
     }
 

@@ -14,7 +14,7 @@ mod unreliable;
 
 pub use self::datagram::MTU;
 
-use cq_core::queue::Entry;
+use cq_core::queue::Tagged;
 use cq_core::wc::WcStatus;
 use cq_verbs::setup::{Access, QpState, QpType};
 use cq_verbs::wr::{SendFlags, SendOp};
@@ -73,7 +73,7 @@ impl Halted {
 }
 
 /// Completions of signaled requests that are still to be pushed, in order.
-type Sent = Vec<Entry, RUN>;
+type Sent = Vec<Tagged, RUN>;
 
 /// A run ends after so many bytes, so that its first completion is not delayed long.
 const MUCH: u64 = 16 << 10;
@@ -88,7 +88,7 @@ pub struct Requester<'k> {
     pub connection: &'k mut Connection,
     pub rescheduled: &'k mut Rescheduled,
     /// The peer's receive completions that are still to be pushed, in order.
-    received: Vec<Entry, RUN>,
+    received: Vec<Tagged, RUN>,
 }
 
 impl<'k> Requester<'k> {
@@ -183,7 +183,7 @@ impl<'k> Requester<'k> {
 
     /// A receive of the peer has completed, in order.
     #[inline(always)]
-    fn add_received(&mut self, entry: Entry) {
+    fn add_received(&mut self, entry: Tagged) {
         // It fits: a run has no more messages.
         let _ = self.received.push(entry);
     }
@@ -354,11 +354,11 @@ impl<'k> Requester<'k> {
     /// The completion of a request of this length that was carried out, with the position up to which it covers the
     /// send queue.
     #[inline]
-    fn sent_entry(&self, wr_id: u64, op: &SendOp, end: Position, len: u64) -> Entry {
+    fn sent_entry(&self, wr_id: u64, op: &SendOp, end: Position, len: u64) -> Tagged {
         let returned = if op.returns_data() { len as u32 } else { 0 };
         let wc = complete::sent(wr_id, self.number(), *op, returned);
         let wc = self.engine.policy.imitation.sent(wc, op, len);
-        Entry { wc, tag: tag::of_send(end), solicited: false }
+        Tagged { wc, tag: tag::of_send(end), solicited: false }
     }
 
     /// Fails a request, and wakes the receiver if it fails there, too. The state changes before the completion is pushed: a

@@ -40,11 +40,11 @@ impl Memory {
     }
 }
 
-fn entry(qp: u32, tag: u32) -> Entry {
-    Entry { wc: Wc::new(u64::from(tag), WcStatus::SUCCESS, qp), tag, solicited: false }
+fn entry(qp: u32, tag: u32) -> Tagged {
+    Tagged { wc: Wc::new(u64::from(tag), WcStatus::SUCCESS, qp), tag, solicited: false }
 }
 
-fn push(fanin: &Fanin, memory: &Memory, entries: &[Entry]) {
+fn push(fanin: &Fanin, memory: &Memory, entries: &[Tagged]) {
     let mut queue = memory.queue();
     let mut producer = fanin.producer(&mut queue, NoChannel);
     fanin.push_all(&mut producer, entries, |_| ()).unwrap();
@@ -98,7 +98,7 @@ fn o03_what_is_dropped_is_settled_all_the_same() {
     let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries: Vec<_> = (1..=5).map(|end| entry(1, of_recv(end))).collect();
     let mut last = 0;
-    let mut settle = |part: &[Entry]| last = part.last().unwrap().tag;
+    let mut settle = |part: &[Tagged]| last = part.last().unwrap().tag;
     let pushed = fanin.push_all(&mut producer, &entries, &mut settle);
     assert_eq!(pushed, Err(Dropped { lost: 2, total: 2 }));
     let mut queue = memory.queue();

@@ -1,7 +1,7 @@
 //! Arming against pushing: whoever was told that it is safe to sleep is woken by what it armed for (N1,
 //! N6), by nothing else (N3), once for each arm at most; arming again never weakens (N4).
 
-use cq_core::queue::{Entry, HeapCq};
+use cq_core::queue::{HeapCq, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Notify};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -64,7 +64,7 @@ fn race(plan: Plan, arms: &[Notify]) {
     let producer = thread::spawn(move || {
         for what in plan.pushes {
             let solicited = what.sent_solicited();
-            let _overrun_is_expected = producer.push(&Entry { wc: what.wc(), tag: 0, solicited });
+            let _overrun_is_expected = producer.push(&Tagged { wc: what.wc(), tag: 0, solicited });
         }
         producer
     });

@@ -11,8 +11,9 @@ use cq_core::channel::waker::WakerChannel;
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::{HeapCq, mpsc};
 use cq_core::sync::Site;
-use cq_core::transport::{Arm, Armed, CqKey, EventError, Events, Notify, Signal};
+use cq_core::transport::{Armed, CqKey, EventError, Events, Notify, Signal};
 use cq_core::wc::Wc;
+use cq_verbs::polling::ArmWc;
 use loom::future::block_on;
 use loom::sync::atomic::AtomicBool;
 use loom::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -30,7 +31,7 @@ fn flag() -> (Raiser<'static>, Receiver<'static>) {
 
 /// The consumer arms twice while all push; if there is an event then, it takes it and what came, and arms again. Whether it
 /// may sleep then.
-fn arm_and_take(consumer: &mut impl Arm, events: &mut impl Events) -> bool {
+fn arm_and_take(consumer: &mut impl ArmWc, events: &mut impl Events) -> bool {
     for _ in 0..2 {
         let _may_have_missed = consumer.arm(Notify::Next).unwrap();
     }

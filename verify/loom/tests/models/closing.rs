@@ -3,8 +3,9 @@
 
 use cq_core::queue::{HeapCq, mpsc};
 use cq_core::sync::Site;
-use cq_core::transport::{Notify, PollCq, PollError};
+use cq_core::transport::{Notify, PollError};
 use cq_core::wc::Wc;
+use cq_verbs::polling::PollWc;
 use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_all};
 use verify_loom::harness::{UNORDERED, model};
@@ -15,7 +16,7 @@ use verify_loom::threads::spawn;
 const TOO_EARLY: &str = "the end came before a stored completion";
 
 /// Polls until the end; says how many came.
-fn drain(consumer: &mut impl PollCq, taken: &mut Taken) {
+fn drain(consumer: &mut impl PollWc, taken: &mut Taken) {
     let mut buffer = [Wc::default(); 2];
     loop {
         match consumer.poll(&mut buffer) {

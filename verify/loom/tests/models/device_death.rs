@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cq_core::queue::raw::RawConsumer;
-use cq_core::queue::{Entry, NoChannel};
+use cq_core::queue::{NoChannel, Tagged};
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
 use cq_verbs::setup::QpState;
@@ -87,7 +87,7 @@ impl Pair {
 
     fn push(&self, me: AttachmentKey, position: u64, status: WcStatus) {
         let wc = Wc::new(position, status, TARGET.get());
-        let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
+        let entry = Tagged { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
         let mut queue = self.cq.open();
         let tail = self.fanin.publish(&mut queue, &entry);
@@ -97,7 +97,7 @@ impl Pair {
                 self.fanin.settled(tail);
             }
             None => {
-                let settle = |part: &[Entry]| part.iter().for_each(|one| self.settle(one.tag));
+                let settle = |part: &[Tagged]| part.iter().for_each(|one| self.settle(one.tag));
                 self.fanin.push(&mut queue, NoChannel, &entry, settle).unwrap();
             }
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::{Entry, NoChannel};
+use cq_core::queue::{NoChannel, Tagged};
 use cq_core::sync::Site as Engine;
 use cq_core::transport::{Arm, Notify, Signal};
 use cq_core::wc::{Wc, WcStatus};
@@ -98,7 +98,7 @@ impl World {
         let inherited = self.enter(me);
         let mut queue = self.queue.open();
         let wc = Wc::new(now, WcStatus::SUCCESS, 1);
-        let entry = Entry { wc, ..Entry::default() };
+        let entry = Tagged { wc, ..Tagged::default() };
         self.fanin.push(&mut queue, NoChannel, &entry, |_| ()).unwrap();
         let event_action = self.event_action(now);
         self.victim.leave(&self.fanin.lock);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::{Entry, Tail};
+use cq_core::queue::{Tagged, Tail};
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 use loom::thread;
@@ -50,7 +50,7 @@ impl Sends {
         if places_first {
             slots.completes_at(second, 0);
         }
-        let entry = Entry { wc: numbered(1), ..Entry::default() };
+        let entry = Tagged { wc: numbered(1), ..Tagged::default() };
         self.cq.producer(Tail::at(0)).push(&entry).unwrap();
         slots.completes_at(second, 0);
     }

@@ -9,6 +9,7 @@ use cq_core::shared_cq::SharedCq;
 use cq_core::sync::{Site, death};
 use cq_core::transport::{Arm, Armed, CqKey, Notify, PollError, Signal};
 use cq_core::wc::Wc;
+use cq_verbs::polling::ArmWc;
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::queue::{KEY, numbered};
@@ -31,7 +32,7 @@ impl Signal for Raiser {
 type Waits = OnChannel<Option<Raiser>>;
 
 /// One thread sleeps in `SharedCq::wait`, another fails the queue. The producer hangs.
-fn fail_asleep<P: 'static, C: Arm + 'static>(
+fn fail_asleep<P: 'static, C: ArmWc + 'static>(
     (producer, consumer): (P, C),
     mut channel: Channel,
     fail: fn(&mut C),
@@ -51,12 +52,12 @@ fn n06_who_sleeps_is_woken_as_another_thread_fails_the_queue() {
     model("failed as the producer hangs", || {
         let channel = Channel::new(1);
         let sides = HeapCq::new(2).unwrap().split_with(KEY, Raiser(channel.clone()));
-        fail_asleep(sides, channel, queue::Consumer::<Waits>::fail);
+        fail_asleep(sides, channel, queue::Consumer::<Wc, Waits>::fail);
     });
     model("failed as several producers hang", || {
         let channel = Channel::new(1);
         let sides = mpsc::HeapCq::new(2).unwrap().split_with(KEY, Raiser(channel.clone()));
-        fail_asleep(sides, channel, mpsc::SharedConsumer::<Waits>::fail);
+        fail_asleep(sides, channel, mpsc::SharedConsumer::<Wc, Waits>::fail);
     });
 }
 

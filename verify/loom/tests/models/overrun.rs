@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use cq_core::queue::raw::RawConsumer;
-use cq_core::queue::{Dropped, Entry, Tail};
+use cq_core::queue::{Dropped, Tagged, Tail};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
@@ -71,7 +71,7 @@ fn produce(queue: &Queue, stored: &AtomicU64, shape: Shape) -> u32 {
     let mut producer = queue.producer(Tail::at(0));
     let mut refused = 0;
     for number in 1..=shape.pushes {
-        let entry = Entry { wc: numbered(number), tag: number as u32, solicited: false };
+        let entry = Tagged { wc: numbered(number), tag: number as u32, solicited: false };
         match producer.push(&entry) {
             Ok(()) => {
                 assert_eq!(refused, 0, "stored after the overrun");

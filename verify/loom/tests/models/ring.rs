@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use cq_core::queue::{HeapCq, Position, Tail, TryPushError};
 use cq_core::sync::Site;
-use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
+use cq_verbs::polling::PollWc;
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::{Queue, expect, numbered};
@@ -60,7 +60,7 @@ fn raw_fifo(shape: Shape) {
     });
 }
 
-fn run<C: PollCq>(
+fn run<C: PollWc>(
     shape: Shape,
     push: impl FnMut(&[Wc]) -> Result<usize, TryPushError> + 'static,
     mut consumer: C,

@@ -29,6 +29,8 @@ struct Transport {
 }
 
 impl PollCq for Transport {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut consumer = self.storage.queue.consumer(self.position);
         let count = consumer.poll(out)?;

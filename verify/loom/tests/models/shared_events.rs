@@ -4,7 +4,7 @@
 
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::mpsc::{HeapCq, PushError, SharedProducer};
-use cq_core::queue::{Entry, OnChannel};
+use cq_core::queue::{OnChannel, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
 use cq_core::wc::Wc;
@@ -27,11 +27,11 @@ enum What {
 use What::{Overrun, Receive, SolicitedReceive};
 
 impl What {
-    fn push<S: Signal>(self, which: u64, producer: &mut SharedProducer<'_, OnChannel<S>>) {
+    fn push<S: Signal>(self, which: u64, producer: &mut SharedProducer<'_, Wc, OnChannel<S>>) {
         let pushed = match self {
             Receive | SolicitedReceive => {
                 let solicited = matches!(self, SolicitedReceive);
-                producer.push(&Entry { wc: of(which, 1), tag: 0, solicited })
+                producer.push(&Tagged { wc: of(which, 1), tag: 0, solicited })
             }
             Overrun => producer.push_batch(&[1, 2].map(|nth| of(which, nth))),
         };
@@ -92,7 +92,7 @@ fn arm_again() {
         let _may_have_missed = consumer.arm(Notify::Solicited).unwrap();
     }
     let _producers = producers.map(|producer| producer.join().unwrap());
-    last.push(&Entry { wc: of(0, 2), tag: 0, solicited: true }).unwrap();
+    last.push(&Tagged { wc: of(0, 2), tag: 0, solicited: true }).unwrap();
     while channel.take_event().unwrap().is_some() {
         events += 1;
     }

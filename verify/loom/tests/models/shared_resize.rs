@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::mpsc::{HeapCq, NewRing, PushError, Ring, SharedConsumer, SharedProducer};
-use cq_core::queue::{Channel as MayRaise, Entry};
+use cq_core::queue::{Channel as MayRaise, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
 use cq_core::wc::Wc;
@@ -23,12 +23,12 @@ type Resized = Arc<Mutex<Option<NewRing<'static>>>>;
 
 /// Pushes, and follows the queue where it has gone.
 fn push<C: MayRaise>(
-    producer: &mut SharedProducer<'static, C>,
+    producer: &mut SharedProducer<'static, Wc, C>,
     resized: &Resized,
     wc: Wc,
     solicited: bool,
 ) {
-    while let Err(error) = producer.push(&Entry { wc, tag: 0, solicited }) {
+    while let Err(error) = producer.push(&Tagged { wc, tag: 0, solicited }) {
         assert_eq!(error, PushError::Resized);
         let to = resized.lock().unwrap().clone().expect("the ring that it was resized to");
         producer.follow(&to);
@@ -36,7 +36,7 @@ fn push<C: MayRaise>(
 }
 
 /// Resizes to a ring of four, which is never freed.
-fn resize_anew<C>(consumer: &mut SharedConsumer<'static, C>, resized: &Resized) {
+fn resize_anew<C>(consumer: &mut SharedConsumer<'static, Wc, C>, resized: &Resized) {
     let mut to = resized.lock().unwrap();
     *to = Some(consumer.resize(Box::leak(Box::new(Ring::<4>::new())).spare()).unwrap());
 }

@@ -1,7 +1,7 @@
 //! Waiting, by the engine's own `wait` on a channel that it really sleeps on: it ends with everything that
 //! was pushed (N2, N5, N6), and with the error if the queue overran (O5).
 
-use cq_core::queue::{Entry, HeapCq};
+use cq_core::queue::{HeapCq, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::Notify;
 use cq_core::wc::Wc;
@@ -26,7 +26,7 @@ fn sleep_and_take(shape: Shape) {
     let producer = spawn(&channel, move |channel| {
         let refused = |&number: &u64| {
             let solicited = number == shape.pushes;
-            producer.push(&Entry { wc: numbered(number), tag: 0, solicited }).is_err()
+            producer.push(&Tagged { wc: numbered(number), tag: 0, solicited }).is_err()
         };
         let dropped = (1..=shape.pushes).filter(refused).count() as u64;
         channel.hang_up();

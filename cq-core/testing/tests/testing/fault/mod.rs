@@ -9,6 +9,7 @@ mod properties;
 use cq_testing::fault::{FaultInjector, Faults};
 
 use super::*;
+use cq_verbs::polling::PollWc;
 
 const FLUSH: WcStatus = WcStatus::WR_FLUSH_ERR;
 const RETRY: WcStatus = WcStatus::RETRY_EXC_ERR;
@@ -37,7 +38,7 @@ fn injector<'a>(script: &'a Script<16>, faults: &Faults) -> FaultInjector<&'a Sc
 }
 
 /// What a poll into a slice of eight finds: the numbers of completions, with the statuses of those that failed; or an error.
-fn poll(queue: &mut impl PollCq) -> String {
+fn poll(queue: &mut impl PollWc) -> String {
     let mut buffer = [Wc::default(); 8];
     let found = match queue.poll(&mut buffer) {
         Ok(count) => &buffer[..count],

@@ -20,7 +20,7 @@ enum Step {
 
 /// Code that sleeps where it may, and keeps what it has polled.
 struct Waiter<'a> {
-    queue: FaultInjector<Consumer<'a, OnChannel<Option<&'a EventCount>>>, 8>,
+    queue: FaultInjector<Consumer<'a, Wc, OnChannel<Option<&'a EventCount>>>, 8>,
     channel: FaultInjector<&'a EventCount, 0>,
     /// Whether it arms first and then polls until there is nothing, or polls first, and once more if something may have been
     /// missed.

@@ -51,11 +51,11 @@ impl Ring {
     }
 }
 
-type Waits<'a> = SharedConsumer<'a, OnChannel<Option<&'a EventCount>>>;
+type Waits<'a> = SharedConsumer<'a, Wc, OnChannel<Option<&'a EventCount>>>;
 
 struct Both<'a> {
     /// Each with the ring that it pushes to.
-    producers: Vec<(SharedProducer<'a, OnChannel<&'a EventCount>>, usize)>,
+    producers: Vec<(SharedProducer<'a, Wc, OnChannel<&'a EventCount>>, usize)>,
     consumer: Waits<'a>,
     event_count: &'a EventCount,
     /// Where to move to before storage on the heap.
@@ -78,7 +78,7 @@ struct Both<'a> {
 
 impl<'a> Both<'a> {
     fn new(
-        (producer, consumer): (SharedProducer<'a, OnChannel<&'a EventCount>>, Waits<'a>),
+        (producer, consumer): (SharedProducer<'a, Wc, OnChannel<&'a EventCount>>, Waits<'a>),
         spare: Option<Spare<'a>>,
         event_count: &'a EventCount,
     ) -> Self {

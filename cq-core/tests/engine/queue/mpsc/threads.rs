@@ -55,7 +55,7 @@ impl Polled {
     fn push<C: Channel>(
         &self,
         which: u64,
-        producer: &mut SharedProducer<'_, C>,
+        producer: &mut SharedProducer<'_, Wc, C>,
         share: u64,
         pushes: u64,
     ) {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use cq_core::observe::Observed;
 use cq_core::shared_cq::SharedCq;
 use cq_verbs::counters::{Counters, Counts, Recorder};
+use cq_verbs::polling::PollWc;
 
 use super::send as wc;
 use super::*;
@@ -21,7 +22,7 @@ pub fn counted<T>(transport: T) -> (Counted<T>, Arc<Counters>) {
     (Observed::new(transport, recorder), counters)
 }
 
-fn counted_cq<T: PollCq>(transport: T) -> (CompletionQueue<Counted<T>>, Arc<Counters>) {
+fn counted_cq<T: PollWc>(transport: T) -> (CompletionQueue<Counted<T>>, Arc<Counters>) {
     let (queue, counters) = counted(transport);
     (CompletionQueue::new(queue), counters)
 }

@@ -44,8 +44,8 @@ impl Drops {
     }
 }
 
-type Queue = Budgeted<Consumer<'static, OnChannel<Option<Waker>>>, Arc<Budget>>;
-type Device = Producer<'static, OnChannel<Waker>>;
+type Queue = Budgeted<Consumer<'static, Wc, OnChannel<Option<Waker>>>, Arc<Budget>>;
+type Device = Producer<'static, Wc, OnChannel<Waker>>;
 type Waker = Raiser<Arc<WakerChannel>>;
 type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
 

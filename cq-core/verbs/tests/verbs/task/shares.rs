@@ -23,6 +23,8 @@ impl Endless {
 }
 
 impl PollCq for Endless {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         out.fill(send(1));
         Ok(out.len())

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use cq_testing::fault::{FaultInjector, Faults};
 
 use super::*;
+use cq_verbs::polling::PollWc;
 
 /// Drains, and stops after so many empty polls. Returns what was seen.
-fn drain<C: Credit, T: PollCq>(
+fn drain<C: Credit, T: PollWc>(
     qp: &mut Tracked<C>,
     cqs: &mut [&mut CompletionQueue<T>],
     patience: usize,

@@ -15,6 +15,7 @@ use cq_verbs::tracked::*;
 
 use super::ledger::Pair;
 use super::*;
+use cq_verbs::polling::PollWc;
 
 /// A queue pair that shares its state with its completion queue.
 #[derive(Clone, Default)]
@@ -171,6 +172,8 @@ impl SharedReceiveQueue for Qp {
 struct Cq(Arc<Mutex<Pair>>);
 
 impl PollCq for Cq {
+    type Entry = Wc;
+
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.0.lock().unwrap().poll(out)
     }
@@ -197,7 +200,7 @@ fn tracked(sends: u32, receives: u32) -> (Tracked<Entries>, Qp, Queue) {
 }
 
 /// Polls all, and retires it.
-fn retire<C: Credit>(qp: &mut Tracked<C>, cq: &mut CompletionQueue<impl PollCq>) -> Vec<String> {
+fn retire<C: Credit>(qp: &mut Tracked<C>, cq: &mut CompletionQueue<impl PollWc>) -> Vec<String> {
     let (mut buffer, mut seen) = ([Wc::default(); 3], Vec::new());
     loop {
         let batch = cq.poll(&mut buffer).unwrap();

@@ -1,0 +1,154 @@
+//! Entries that are read where they lie.
+#![allow(unsafe_code)]
+
+use core::fmt;
+use core::iter::Chain;
+use core::slice;
+
+use super::channel::NoChannel;
+use super::consumer::Consumer;
+use super::ring::Position;
+use super::slot::Slot;
+use crate::entry::Entry;
+use crate::transport::PollError;
+use crate::wc::Wc;
+
+/// The oldest entries of a queue, in its memory ([P10](crate::contract#p10)): they are not copied. Their slots are released when
+/// this is dropped, all at once.
+///
+/// ```
+/// use cq_core::queue::SoftCq;
+///
+/// let mut storage = SoftCq::<4, u64>::of_entries();
+/// let (mut producer, mut consumer) = storage.split();
+/// (1..=4).try_for_each(|number| producer.push(&number))?;
+///
+/// let batch = consumer.poll_in_place(3)?;
+/// assert_eq!(batch.iter().sum::<u64>(), 6);
+/// assert!(producer.is_full(), "not released yet");
+/// drop(batch);
+/// assert_eq!(producer.free_slots(), 3);
+///
+/// producer.push(&5)?;
+/// let batch = consumer.poll_in_place(8)?;
+/// assert_eq!(batch.as_slices(), (&[4][..], &[5][..]), "two slices where the memory wraps");
+/// batch.release(1); // the other one stays
+/// assert_eq!(*consumer.poll_in_place(8)?.iter().next().unwrap(), 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # How it ends
+/// | | the slots | the entries |
+/// |---|---|---|
+/// | dropped, also by a panic or a cancelled task | all are released | are taken, those too that nobody has read |
+/// | [`release`](Self::release) of fewer | only these are released | the others are polled again |
+/// | leaked, by [`mem::forget`](core::mem::forget) | none is released | are polled again, once the consumer is not borrowed any more |
+///
+/// For as long as it lives the producer has fewer free slots, and a device may overrun the queue
+/// ([O7](crate::contract#o7)): copy what is kept for long, for example across an `await`.
+///
+/// In place a [`Wc`] has its generation in the padding, which no accessor shows.
+#[must_use = "if unused, the entries are lost"]
+pub struct InPlace<'q, 'a, E: Entry = Wc, C = NoChannel> {
+    consumer: &'q mut Consumer<'a, E, C>,
+    count: usize,
+}
+
+impl<'a, E: Entry, C> Consumer<'a, E, C> {
+    /// Takes up to `most` entries, oldest first, without copying them. Never blocks. If the queue is empty, there are none.
+    ///
+    /// # Errors
+    /// The queue has ended, and everything stored has been taken ([O3](crate::contract#o3)).
+    #[inline(always)]
+    pub fn poll_in_place(&mut self, most: usize) -> Result<InPlace<'_, 'a, E, C>, PollError> {
+        let count = self.poll_by(most, |this| this.published(most))?;
+        Ok(InPlace { consumer: self, count })
+    }
+
+    /// How many entries are published from the position on, at most `most`, by loads with Acquire.
+    #[inline]
+    fn published(&self, most: usize) -> usize {
+        let (most, mut count) = (most.min(self.ring.storage()), 0);
+        while count < most {
+            let next = self.position().wrapping_add(count as Position);
+            for (_, place) in self.ring.span(next, most - count).places() {
+                if !place.observe() {
+                    return count;
+                }
+                count += 1;
+            }
+        }
+        count
+    }
+}
+
+impl<E: Entry, C> InPlace<'_, '_, E, C> {
+    /// The number of entries.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The entries, oldest first. The second slice has those behind the end of the queue's memory, if there are any.
+    #[inline]
+    #[must_use]
+    pub fn as_slices(&self) -> (&[E], &[E]) {
+        let (ring, position) = (&self.consumer.ring, self.consumer.position());
+        let first = ring.span(position, self.count).slots;
+        let behind = position.wrapping_add(first.len() as Position);
+        let second = ring.span(behind, self.count - first.len()).slots;
+        // SAFETY: the consumer is borrowed, so it is the only one, and releases nothing. `published` has acquired that these
+        // slots are published.
+        unsafe { (Slot::entries(first), Slot::entries(second)) }
+    }
+
+    /// The entries, oldest first.
+    #[inline]
+    pub fn iter(&self) -> Chain<slice::Iter<'_, E>, slice::Iter<'_, E>> {
+        self.into_iter()
+    }
+
+    /// Releases the slots of the first `count` entries only, or of all if there are fewer. The other ones are polled again.
+    #[inline]
+    pub fn release(mut self, count: usize) {
+        self.count = self.count.min(count);
+    }
+}
+
+impl<'b, E: Entry, C> IntoIterator for &'b InPlace<'_, '_, E, C> {
+    type Item = &'b E;
+    type IntoIter = Chain<slice::Iter<'b, E>, slice::Iter<'b, E>>;
+
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        let (first, second) = self.as_slices();
+        first.iter().chain(second)
+    }
+}
+
+impl<E: Entry + fmt::Debug, C> fmt::Debug for InPlace<'_, '_, E, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+impl<E: Entry, C> Drop for InPlace<'_, '_, E, C> {
+    #[inline]
+    fn drop(&mut self) {
+        // Under loom, a read of each entry: they were in use until now.
+        #[cfg(loom)]
+        assert_eq!(self.consumer.published(self.count), self.count);
+        if self.count > 0 {
+            self.consumer.pass(self.count);
+            self.consumer.release();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Generations in an array of bytes, beside the slots.
+#![allow(unsafe_code)]
+
+use bytemuck::Pod;
+
+use super::{Access, Cell, Cells, Generation, Slot};
+use crate::entry::InArray;
+use crate::queue::ring::Ref;
+use crate::sync::{self, AtomicU8, Tracked, const_unless_loom};
+
+impl Cell<AtomicU8> {
+    const_unless_loom! {
+        const fn new() -> Self {
+            Self { word: AtomicU8::new(0), tracked: Tracked::new() }
+        }
+    }
+}
+
+impl<E: Pod> Access<E> for InArray {
+    const BITS: u32 = u8::BITS;
+
+    type Slot = Slot<E>;
+    type Beside = Cells<AtomicU8>;
+    type Mark = Ref<'static, Cell<AtomicU8>>;
+
+    #[inline(always)]
+    unsafe fn mark(cells: Self::Beside, index: usize) -> Self::Mark {
+        // SAFETY: the ring has the slot (guaranteed by the caller).
+        unsafe { cells.at(index) }
+    }
+
+    #[inline(always)]
+    fn keep_tag(_: Self::Beside, _: usize, _: u32) {}
+
+    #[inline(always)]
+    fn is_published(_: &Slot<E>, mark: Self::Mark, generation: u16) -> bool {
+        u16::from(sync::load_u8(&mark.word)) == generation
+    }
+
+    #[inline(always)]
+    unsafe fn write(slot: &Slot<E>, mark: Self::Mark, entry: &E) {
+        mark.tracked.write();
+        // SAFETY: no other thread accesses the entry until it is published. The consumer has released the slot, and this
+        // thread has acquired that (guaranteed by the caller).
+        unsafe { slot.0.get().write(*entry) };
+    }
+
+    #[inline(always)]
+    fn publish(_: &Slot<E>, mark: Self::Mark, _: &E, generation: u16) {
+        sync::publish_u8(&mark.word, generation as u8);
+    }
+
+    #[inline(always)]
+    unsafe fn read(slot: &Slot<E>, mark: Self::Mark, generation: u16, out: &mut E) -> bool {
+        if !Self::observe(slot, mark, generation) {
+            return false;
+        }
+        // SAFETY: `observe` has acquired that the entry is published, and no producer writes here again before the slot is
+        // released, which only the caller does, and has not done (guaranteed by the caller).
+        *out = unsafe { *slot.0.get() };
+        true
+    }
+}
+
+impl<E: Pod> Generation<E> for InArray {
+    type Cell = Cell<AtomicU8>;
+
+    #[cfg(not(loom))]
+    const UNWRITTEN: Self::Cell = Cell::<AtomicU8>::new();
+
+    fn unwritten() -> Self::Cell {
+        Cell::<AtomicU8>::new()
+    }
+
+    unsafe fn beside(cells: &[Self::Cell]) -> Self::Beside {
+        // SAFETY: guaranteed by the caller.
+        unsafe { Cells::kept(cells) }
+    }
+
+    fn reset(_: &mut Slot<E>, cell: &mut Self::Cell) {
+        sync::store_u8(&cell.word, 0);
+    }
+
+    #[inline(always)]
+    fn observe(_: &Slot<E>, mark: Self::Mark, generation: u16) -> bool {
+        let is_published = u16::from(sync::observe_u8(&mark.word)) == generation;
+        if is_published {
+            mark.tracked.read();
+        }
+        is_published
+    }
+}

@@ -1,0 +1,236 @@
+//! Generations in spare bits of the entries themselves.
+#![allow(unsafe_code)]
+
+use core::slice;
+
+use bytemuck::Pod;
+
+use super::{Access, Generation, Slot};
+use crate::entry::InEntry;
+use crate::sync::{self, AtomicWord, Word};
+
+/// The fewest bits of a generation: two rounds that follow each other, unwritten memory and [`NEVER`](super::NEVER) differ.
+const FEWEST: u32 = 2;
+
+/// The unsigned integers that spare bits can be of.
+pub trait Field: core::fmt::Debug + 'static {}
+impl Field for u8 {}
+impl Field for u16 {}
+impl Field for u32 {}
+
+/// A word that contains a generation.
+impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
+    /// The number of the entry's word that has the bits.
+    pub(in crate::queue) const WORD: usize = AT / size_of::<Word>();
+
+    const WIDTH: u32 = MASK.count_ones();
+
+    /// The highest generation.
+    const MOST: u16 = u16::MAX >> (u16::BITS - Self::WIDTH);
+
+    /// Bit position of the generation in its word.
+    const SHIFT: u32 = {
+        let (size, at) = (size_of::<F>(), AT % size_of::<Word>());
+        let before =
+            if cfg!(target_endian = "little") { at } else { size_of::<Word>() - size - at };
+        8 * before as u32 + MASK.trailing_zeros()
+    };
+
+    /// Checks, as it compiles, that the bits can be in an entry of this type.
+    const fn check<E>() {
+        const {
+            let (field, bits) = (size_of::<F>(), MASK >> MASK.trailing_zeros());
+            assert!(Self::WIDTH >= FEWEST, "a generation has at least 2 bits");
+            assert!(Self::WIDTH <= u16::BITS, "a generation has at most 16 bits");
+            assert!(bits & (bits + 1) == 0, "the spare bits are not adjacent");
+            assert!(
+                MASK.leading_zeros() as usize >= 32 - 8 * field,
+                "the mask is not in its field"
+            );
+            assert!(AT.is_multiple_of(field), "the field with the spare bits is not aligned");
+            assert!(
+                AT + field <= size_of::<E>(),
+                "the field with the spare bits is not in the entry"
+            );
+            assert!(
+                size_of::<E>().is_multiple_of(size_of::<Word>())
+                    && align_of::<E>() >= align_of::<Word>(),
+                "an entry with its generation in it has the size and the alignment of words: `#[repr(C, align(8))]`"
+            );
+        }
+    }
+
+    /// Extracts the generation.
+    #[inline(always)]
+    pub(in crate::queue) const fn generation_of(word: Word) -> u16 {
+        (word >> Self::SHIFT) as u16 & Self::MOST
+    }
+
+    /// Returns `word` with its spare bits replaced by `generation`.
+    #[inline(always)]
+    pub(in crate::queue) const fn with_generation(word: Word, generation: u16) -> Word {
+        (word & !((Self::MOST as Word) << Self::SHIFT)) | ((generation as Word) << Self::SHIFT)
+    }
+
+    /// Returns `word` with its generation cleared, or `None` if the generation differs from `generation`.
+    #[inline(always)]
+    pub(in crate::queue) const fn of_generation(word: Word, generation: u16) -> Option<Word> {
+        // If the generations are equal, the exclusive or clears the bits. So one comparison is enough.
+        let rest = word ^ ((generation as Word) << Self::SHIFT);
+        if Self::generation_of(rest) == 0 { Some(rest) } else { None }
+    }
+
+    /// The entry's words.
+    #[inline(always)]
+    const fn words<E: Pod>(entry: &E) -> &[Word] {
+        Self::check::<E>();
+        bytemuck::must_cast_slice(slice::from_ref(entry))
+    }
+
+    /// The entry's words.
+    #[inline(always)]
+    fn words_mut<E: Pod>(entry: &mut E) -> &mut [Word] {
+        Self::check::<E>();
+        bytemuck::must_cast_slice_mut(slice::from_mut(entry))
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(loom)] {
+        use super::{Cell, Cells};
+        use crate::queue::ring::Ref;
+        use crate::sync::Tracked;
+
+        /// The word with the generation is beside the slot: loom's atomics are no plain memory.
+        type Apart = Cell<AtomicWord>;
+        type Beside = Cells<AtomicWord>;
+        type Mark = Ref<'static, Apart>;
+
+        impl Apart {
+            fn new() -> Self {
+                Self { word: AtomicWord::new(0), tracked: Tracked::new() }
+            }
+        }
+
+        impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
+            fn word<'s, E>(_: &'s Slot<E>, mark: &'s Mark) -> &'s AtomicWord {
+                &mark.word
+            }
+        }
+    } else {
+        /// Nothing is stored beside the slots.
+        type Apart = ();
+        type Beside = ();
+        type Mark = ();
+
+        impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
+            /// The word of the slot that has the generation, and is always accessed as one word.
+            #[inline(always)]
+            fn word<'s, E>(slot: &'s Slot<E>, _: &'s Mark) -> &'s AtomicWord {
+                // SAFETY: the word is in the slot and aligned (`words` checks that as it compiles). While sides exist, it is
+                // written by this atomic only, and otherwise read when no producer writes it: once it was published, and
+                // before the slot is released.
+                unsafe { AtomicWord::from_ptr(slot.0.get().cast::<Word>().add(Self::WORD)) }
+            }
+        }
+    }
+}
+
+impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F, AT, MASK> {
+    const BITS: u32 = Self::WIDTH;
+
+    type Slot = Slot<E>;
+    type Beside = Beside;
+    type Mark = Mark;
+
+    #[inline(always)]
+    unsafe fn mark(_beside: Beside, _index: usize) -> Mark {
+        #[cfg(loom)]
+        // SAFETY: the ring has the slot (guaranteed by the caller).
+        unsafe {
+            _beside.at(_index)
+        }
+    }
+
+    #[inline(always)]
+    fn keep_tag(_: Beside, _: usize, _: u32) {}
+
+    #[inline(always)]
+    fn is_published(slot: &Slot<E>, mark: Mark, generation: u16) -> bool {
+        Self::generation_of(sync::load(Self::word(slot, &mark))) == generation
+    }
+
+    #[inline(always)]
+    unsafe fn write(slot: &Slot<E>, _mark: Mark, entry: &E) {
+        #[cfg(loom)]
+        _mark.tracked.write();
+        let (words, to) = (Self::words(entry), slot.0.get().cast::<Word>());
+        // SAFETY: the slot has as many words. No other thread accesses these until the entry is published. The consumer has
+        // released the slot, and this thread has acquired that (guaranteed by the caller).
+        unsafe {
+            sync::copy_in_order(&words[..Self::WORD], to);
+            sync::copy_in_order(&words[Self::WORD + 1..], to.add(Self::WORD + 1));
+        }
+    }
+
+    #[inline(always)]
+    fn publish(slot: &Slot<E>, mark: Mark, entry: &E, generation: u16) {
+        let word = Self::words(entry)[Self::WORD];
+        sync::publish(Self::word(slot, &mark), Self::with_generation(word, generation));
+    }
+
+    #[inline(always)]
+    unsafe fn read(slot: &Slot<E>, mark: Mark, generation: u16, out: &mut E) -> bool {
+        let word = sync::observe(Self::word(slot, &mark));
+        let Some(word) = Self::of_generation(word, generation) else { return false };
+        #[cfg(loom)]
+        mark.tracked.read();
+        let (from, to) = (slot.0.get().cast::<Word>(), Self::words_mut(out));
+        // SAFETY: the slot has as many words. The entry is published, which this thread has acquired, and no producer writes
+        // here again before the slot is released, which only the caller does, and has not done (guaranteed by the caller).
+        unsafe {
+            sync::copy_out(from, &mut to[..Self::WORD]);
+            sync::copy_out(from.add(Self::WORD + 1), &mut to[Self::WORD + 1..]);
+        }
+        to[Self::WORD] = word;
+        true
+    }
+}
+
+impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEntry<F, AT, MASK> {
+    type Cell = Apart;
+
+    #[cfg(not(loom))]
+    const UNWRITTEN: Apart = Self::check::<E>();
+
+    fn unwritten() -> Apart {
+        Self::check::<E>();
+        #[cfg(loom)]
+        Apart::new()
+    }
+
+    unsafe fn beside(_cells: &[Apart]) -> Beside {
+        #[cfg(loom)]
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            Cells::kept(_cells)
+        }
+    }
+
+    fn reset(slot: &mut Slot<E>, _cell: &mut Apart) {
+        Self::words_mut(slot.0.get_mut())[Self::WORD] = 0;
+        #[cfg(loom)]
+        sync::store(&_cell.word, 0);
+    }
+
+    #[inline(always)]
+    fn observe(slot: &Slot<E>, mark: Mark, generation: u16) -> bool {
+        let is_published =
+            Self::generation_of(sync::observe(Self::word(slot, &mark))) == generation;
+        #[cfg(loom)]
+        if is_published {
+            mark.tracked.read();
+        }
+        is_published
+    }
+}
