@@ -1,4 +1,5 @@
-//! What a queue can hold: plain old data of 1 to 128 bytes, which says where its *generation* is.
+//! What a queue can hold: plain old data of 1 to 128 bytes, which says where its *generation* is
+//! ([S8](crate::contract#s8)).
 //!
 //! ```
 //! use core::mem::offset_of;

@@ -13,8 +13,8 @@ use crate::entry::Entry;
 use crate::transport::PollError;
 use crate::wc::Wc;
 
-/// The oldest entries of a queue, in its memory ([P10](crate::contract#p10)): they are not copied. Their slots are released when
-/// this is dropped, all at once.
+/// The oldest entries of a queue, in its memory: they are not copied. Their slots are released when this is dropped, all at
+/// once ([S7](crate::contract#s7)).
 ///
 /// ```
 /// use cq_core::queue::SoftCq;

@@ -86,8 +86,9 @@ pub trait Generation<E>: Access<E, Slot = Slot<E>> {
     /// What is stored beside one slot.
     type Cell: Send + Sync + fmt::Debug + 'static;
 
-    /// Of an unwritten slot.
+    /// Of an unwritten slot, in a constant.
     #[cfg(not(loom))]
+    #[allow(clippy::declare_interior_mutable_const, reason = "each use is to be another cell")]
     const UNWRITTEN: Self::Cell;
 
     /// Of an unwritten slot.

@@ -129,11 +129,11 @@ mod tests {
     fn nothing_is_hidden_of_the_loopback_but_the_engine_s_own() {
         let on =
             |transport| rules().iter().filter(|rule| hidden(rule.id, transport).is_some()).count();
-        assert_eq!([RXE_LOOP, RXE_LOOP_2].map(on), [9, 9], "S1 to S6, R1 to R3");
+        assert_eq!([RXE_LOOP, RXE_LOOP_2].map(on), [11, 11], "S1 to S8, R1 to R3");
         assert_eq!(
             ["model", LIKE_RXE, VERBS_LOOP, "verbs-rxe"].map(on),
-            [17, 16, 16, 17],
-            "S1 to S6, R1 to R3, X1 to X7, P5 of the model, and N13 of Soft-RoCE"
+            [19, 18, 18, 19],
+            "S1 to S8, R1 to R3, X1 to X7, P5 of the model, and N13 of Soft-RoCE"
         );
     }
 }

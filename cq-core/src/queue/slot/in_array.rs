@@ -66,6 +66,7 @@ impl<E: Pod> Generation<E> for InArray {
     type Cell = Cell<AtomicU8>;
 
     #[cfg(not(loom))]
+    #[allow(clippy::declare_interior_mutable_const, reason = "each use is to be another cell")]
     const UNWRITTEN: Self::Cell = Cell::<AtomicU8>::new();
 
     fn unwritten() -> Self::Cell {

@@ -163,7 +163,12 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
     #[inline(always)]
     unsafe fn write(slot: &Slot<E>, _mark: Mark, entry: &E) {
         #[cfg(loom)]
-        _mark.tracked.write();
+        {
+            _mark.tracked.write();
+            // The word too, whose place in the slot is not the one that publishes it here.
+            // SAFETY: as below.
+            unsafe { slot.0.get().write(*entry) };
+        }
         let (words, to) = (Self::words(entry), slot.0.get().cast::<Word>());
         // SAFETY: the slot has as many words. No other thread accesses these until the entry is published. The consumer has
         // released the slot, and this thread has acquired that (guaranteed by the caller).

@@ -13,8 +13,8 @@ use self::completed::Outcome;
 pub use self::completed::Retired;
 use super::reap::{ReapError, Reaped, post_or_reap};
 use super::{Direction, Exhausted, Generation, NotPosted, Posted, full, posted_alone};
-#[cfg(target_has_atomic = "32")]
 use crate::polling::PollWc;
+#[cfg(target_has_atomic = "32")]
 use crate::post::Refused;
 use crate::post::{Post, PostError};
 use crate::wr::{SendFlags, SendWr};

@@ -24,6 +24,7 @@ mod device_stage;
 mod device_wakeup;
 mod device_words;
 mod failing;
+mod in_place;
 mod leaving;
 mod overrun;
 mod queue_set;
