@@ -40,7 +40,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`wc`] | completions with the layout of `ibv_wc` |
+//! | [`wc`], [`entry`] | completions with the layout of `ibv_wc`; any entry |
 //! | [`cq`], [`shared_cq`], [`observe`] | a completion queue over any transport: batch poll, arm and poll again, wait; shared by threads; observed |
 //! | [`transport`] | the traits that a transport implements, and their errors |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
@@ -49,15 +49,14 @@
 //! | [`contract`], [`guide`] | the rules of behaviour, cited by number (`C4`, `N6`); a guide to firmware |
 //!
 //! # The protocol
-//! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation in that
+//! 1. The producer writes an entry into the next slot. It stores one word last, with Release; the generation in that
 //!    word marks the slot as published. The consumer loads it with Acquire: there is no producer index.
-//! 2. The consumer copies the published slots, then releases them by storing its head with Release. The producer loads the head
-//!    with Acquire only when its cached copy makes the ring look full.
+//! 2. The consumer copies published entries, or reads them in place, then releases their slots: it stores its head with Release.
+//!    The producer loads the head with Acquire only when its cached copy makes the ring look full.
 //! 3. If the ring is full, `push` drops the completion and latches the overrun for good; `try_push` stores nothing. The consumer
 //!    returns what is stored, checks the slots once more, then reports the overrun.
-//! 4. Before it sleeps, the consumer writes the arm word, issues a fence, and checks the slot again. The producer publishes,
-//!    issues a fence, and checks the arm word: at least one side sees the other's write. An armed queue is disarmed, then the
-//!    event is raised. A queue without a channel uses neither.
+//! 4. Before it sleeps, the consumer stores the arm word, issues a fence, and checks the slot again; the producer publishes, issues
+//!    a fence, and checks the arm word. At least one sees the other's store. It is disarmed first, then the event is raised.
 //! 5. Dropping the last producer closes the queue; dropping the consumer abandons it, and every later push fails.
 //!
 //! # Features

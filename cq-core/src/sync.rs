@@ -50,7 +50,7 @@
 //!
 //! | load | why a stale value does no harm |
 //! |---|---|
-//! | the last word of the next slot, by an empty poll | the next poll loads it again; after an arm, `arm_fence` orders it |
+//! | the word or byte that publishes the next slot, by an empty poll | the next poll loads it again; after an arm, `arm_fence` orders it |
 //! | both words of the health, by an empty poll | as above; before an end is reported, `read_latch` orders it |
 //! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing; before a producer learns of the end, `see_refusal` orders it |
 //! | the producers' health, by a producer | a single one loads what it stored; several learn of an overrun by the reservation word |
@@ -63,8 +63,8 @@
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
 //!
 //! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of
-//! the pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one word.
-//! In the queue's own memory the other words are copied plainly: the slot belongs to the producer between
+//! the pairs above publishes. What contains the generation of a slot is always accessed as one word, or one byte.
+//! In the queue's own memory all else of an entry is copied plainly, or read in place: the slot belongs to the producer between
 //! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
 //! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.
 //!
@@ -75,7 +75,7 @@
 //! |---|---|---|
 //! | [positions](crate::queue::Position) of a ring | 64; 32 on targets without 64-bit atomics | wraps; only differences count, which are at most the number of slots |
 //! | positions of a reservation word of `queue::mpsc` | 62 | wraps, likewise. A producer that is suspended between its load and its compare-and-swap would have to sleep through 2⁶² completions to take a wrong position |
-//! | the round of a slot, its generation | 15 | wraps; the entry that a slot had before is of the round before |
+//! | the round of a slot, its generation | 15; 7 in a byte apart, at least 1 in an entry | wraps; the consumer has seen the entry that a slot had before, which is of the round before |
 //! | dropped completions of a queue | 32 | saturates at 2³² − 2, and those of one call at 2³² − 3 |
 //! | producers of a queue | 32 | saturates: once there were 2³² − 1, leaked ones among them, dropping producers never closes the queue |
 //! | events of [`channel::flag`](crate::channel::flag) and `channel::waker` | 32 | wraps; exactly 2³² unread events look like none. A queue that is armed again after each event leaves two |
@@ -148,13 +148,13 @@ cfg_if::cfg_if! {
     }
 }
 
-/// Publishes an entry: the last word of a slot, after all the others.
+/// Publishes an entry: stores the word that has its generation, after all the others.
 #[inline(always)]
 pub(crate) fn publish(word: &AtomicWord, value: Word) {
     word.store(value, at(Site::Publish, Release));
 }
 
-/// Loads the last word of a slot. If it shows that the entry is published, the other words may be read.
+/// Loads the word that has the generation of a slot. If it shows that the entry is published, the others may be read.
 #[inline(always)]
 pub(crate) fn observe(word: &AtomicWord) -> Word {
     word.load(at(Site::Observe, Acquire))

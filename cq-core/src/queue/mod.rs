@@ -42,16 +42,18 @@
 //! A single producer uses no read-modify-write operation. For several producers, use [`mpsc`], or let them take turns
 //! on a raw queue under a lock.
 //!
+//! Queues hold completions, or any other plain old data ([`entry`](crate::entry)); raw ones hold completions. A poll copies
+//! entries to the caller's buffer; [`Consumer::poll_in_place`] lends them where they lie.
+//!
 //! # A full queue
 //! A device cannot wait: [`Producer::push`] on a full queue drops the completion and overruns the queue. Stored
 //! completions are still polled; then every poll fails, permanently ([O3](crate::contract#o3)). Software that can
 //! wait uses [`Producer::try_push`], which returns an error instead and changes nothing.
 //!
 //! # A ring between threads
-//! A completion need not come from a device. A program that passes buffers from one thread to another pushes [`Wc`]s of its
-//! own, and puts into them what it likes: 64 bits into `wr_id`, 32 into `qp_num`. If the status is SUCCESS, `opcode`,
-//! `byte_len` and `src_qp` can be read, too, 32 bits each. The queue looks at none of them, except that a failure
-//! raises an event also for a consumer that armed for solicited completions ([N3](crate::contract#n3)).
+//! An entry need not come from a device. A program that passes buffers from one thread to another pushes their numbers, or a
+//! type of its own. The queue looks at none of it, except that an urgent entry raises an event also for a consumer that armed
+//! for solicited ones ([N3](crate::contract#n3)).
 //!
 //! A queue whose capacity is the number of buffers is never full, since a buffer is in one place at a time. The
 //! guide to poll-mode loops in cq-verbs has an example.
@@ -61,14 +63,13 @@
 //!
 //! | file | what its unsafe code relies on |
 //! |---|---|
-//! | `queue/{ring, slot, producer, consumer, raw/tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
-//! | `queue/{mod, heap}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
+//! | `queue/{ring, slot, producer, consumer, in_place, raw/slot, raw/tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
+//! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
 //! | `sync/plain` | plain copies of words that nobody else accesses |
-//! | `wc` | a completion is plain bytes |
 //! | `shared_cq` | there is one guard at a time |
 //!
-//! [`Wc`]: crate::wc::Wc
+//! That entries are plain bytes is `bytemuck`'s to check.
 //!
 //! # The end of a queue
 //! A queue ends when it overruns, when [`Consumer::fail`] is called, or when its last producer is dropped. The consumer
@@ -92,12 +93,14 @@
 //! | module | owns |
 //! |---|---|
 //! | `producer`, `consumer` | a push, a poll, step by step |
-//! | `ring`, `slot` | which slot a position has; a slot's words |
+//! | `in_place` | a batch that is read where it lies |
+//! | `ring` | which slot a position has, and which generation |
+//! | `slot`, `storage` | how entries are written and read; the memory of a queue's own |
 //! | `arm` | which event the consumer asked for |
 //! | `health` | whether the queue has ended |
 //! | `channel` | whether the queue has a channel, as a type |
 //! | `completion` | what can be pushed |
-//! | `raw/tags` | a word beside each slot of a raw queue |
+//! | `raw/slot`, `raw/tags` | a slot's words in memory that others share; a word beside it |
 //! | `capacity` | which capacities are valid |
 //! | `heap`, `owner` | queues on the heap; what keeps storage alive |
 //! | [`raw`] | queues in memory that the caller provides |
@@ -107,7 +110,7 @@
 //!
 //! | word | encoding | written by | in |
 //! |---|---|---|---|
-//! | last word of a slot | the generation of the entry in its two padding bytes: 0 unwritten, otherwise the top bit set | the producer that owns the slot | `slot`, `ring` |
+//! | generation of a slot | in spare bits of the entry, for completions their padding, or in a byte apart: 0 unwritten, otherwise the top bit set | the producer that owns the slot | `slot`, `ring` |
 //! | head | the position up to which slots are released | the consumer | `ring` |
 //! | arm word | Idle, Solicited, Next | the consumer arms, a producer disarms | `arm` |
 //! | producers' health | running, the number of dropped completions, closed | producers | `health` |

@@ -154,3 +154,31 @@ fn c01_a_completion_in_place_equals_what_was_pushed() {
         assert!(!Entry::is_urgent(wc));
     }
 }
+
+/// For Miri and ThreadSanitizer: what is read in place is not written meanwhile.
+#[test]
+fn s07_batches_are_read_while_a_thread_pushes() {
+    let (mut producer, mut consumer) = HeapCq::of_entries(4).unwrap().split();
+    let pushes = std::thread::spawn(move || {
+        (1..=500_u64).for_each(|number| {
+            producer.push_or_wait(&[number, !number], std::thread::yield_now).unwrap();
+        });
+    });
+    let mut last = 0;
+    let end = loop {
+        match consumer.poll_in_place(3) {
+            Ok(batch) => {
+                for entry in &batch {
+                    last += 1;
+                    assert_eq!(*entry, [last, !last]);
+                }
+                if batch.is_empty() {
+                    std::thread::yield_now();
+                }
+            }
+            Err(end) => break end,
+        }
+    };
+    assert_eq!((last, end), (500, PollError::Closed));
+    pushes.join().unwrap();
+}

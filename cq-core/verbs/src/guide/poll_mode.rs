@@ -7,32 +7,46 @@
 //!
 //! # Rings between threads
 //! A ring is a [`HeapCq`](cq_core::queue::HeapCq), with a [`Producer`](cq_core::queue::Producer) for one thread and a
-//! [`Consumer`](cq_core::queue::Consumer) for another. It carries [`Wc`](cq_core::wc::Wc)s, in which a program puts [what
-//! it likes](cq_core::queue#a-ring-between-threads): here the slot of the buffer in `wr_id`, the producer in `qp_num`,
-//! the length in `byte_len`. What does not fit stays in a table of the buffer's slot.
+//! [`Consumer`](cq_core::queue::Consumer) for another. It carries an [entry](cq_core::entry) of the program's own: here the slot
+//! of the buffer, the producer, and the length.
 //!
 //! ```
 //! use std::error::Error;
 //! use std::thread;
 //!
+//! use bytemuck::{Pod, Zeroable};
 //! use cq_core::cq::CompletionQueue;
+//! use cq_core::entry::{Entry, InArray};
 //! use cq_core::queue::{Consumer, HeapCq, Producer};
 //! use cq_core::transport::PollError;
-//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! #[derive(Clone, Copy, Pod, Zeroable)]
+//! #[repr(C)]
+//! struct Message {
+//!     slot: u32,
+//!     producer: u32,
+//!     len: u32,
+//! }
+//!
+//! impl Entry for Message {
+//!     type Generation = InArray;
+//! }
 //!
 //! /// The worker: serves what the ring brings, and gives the buffers back. It ends when the other thread does.
 //! fn work(
-//!     ring: Consumer<'_>,
-//!     mut back: Producer<'_>,
-//!     mut serve: impl FnMut(&Wc),
+//!     ring: Consumer<'_, Message>,
+//!     mut back: Producer<'_, u32>,
+//!     mut serve: impl FnMut(&Message),
 //! ) -> Result<(), Box<dyn Error + Send + Sync>> {
-//!     let (mut ring, mut buffer) = (CompletionQueue::new(ring), [Wc::default(); 32]);
+//!     let (mut ring, mut buffer) = (CompletionQueue::new(ring), [Message::zeroed(); 32]);
 //!     loop {
 //!         match ring.poll(&mut buffer) {
 //!             Ok([]) => thread::yield_now(),
 //!             Ok(batch) => {
-//!                 batch.iter().for_each(&mut serve);
-//!                 back.push_batch(batch)?;
+//!                 for message in batch {
+//!                     serve(message);
+//!                     back.push(&message.slot)?;
+//!                 }
 //!             }
 //!             Err(PollError::Closed) => return Ok(()),
 //!             Err(error) => return Err(error.into()),
@@ -41,28 +55,28 @@
 //! }
 //!
 //! const BUFFERS: u32 = 8;
-//! let (mut to_worker, ring) = HeapCq::new(BUFFERS)?.split();
-//! let (back, from_worker) = HeapCq::new(BUFFERS)?.split();
+//! let (mut to_worker, ring) = HeapCq::of_entries(BUFFERS)?.split();
+//! let (back, from_worker) = HeapCq::of_entries(BUFFERS)?.split();
 //! let worker = thread::spawn(move || {
 //!     let mut bytes = 0;
-//!     work(ring, back, |wc| bytes += wc.result().map_or(0, |wc| wc.byte_len())).map(|()| bytes)
+//!     work(ring, back, |message| bytes += message.len).map(|()| bytes)
 //! });
 //!
 //! // Ten thousand messages in eight buffers.
-//! let (mut from_worker, mut buffer) = (CompletionQueue::new(from_worker), [Wc::default(); 32]);
-//! let (mut free, mut sent) = (Vec::from_iter(0..u64::from(BUFFERS)), 0);
+//! let (mut from_worker, mut buffer) = (CompletionQueue::new(from_worker), [0; 32]);
+//! let (mut free, mut sent) = (Vec::from_iter(0..BUFFERS), 0);
 //! while sent < 10_000 {
 //!     for slot in free.drain(..) {
-//!         to_worker.push(&Wc::new(slot, WcStatus::SUCCESS, 17).with_byte_len(64))?;
+//!         to_worker.push(&Message { slot, producer: 17, len: 64 })?;
 //!         sent += 1;
 //!     }
-//!     free.extend(from_worker.poll(&mut buffer)?.iter().map(Wc::wr_id));
+//!     free.extend(from_worker.poll(&mut buffer)?);
 //! }
 //!
 //! // The end: the worker serves what is stored, then its poll fails with `Closed`, and it drops its producer.
 //! drop(to_worker);
 //! while let Ok(batch) = from_worker.poll(&mut buffer) {
-//!     free.extend(batch.iter().map(Wc::wr_id));
+//!     free.extend(batch);
 //! }
 //! free.sort();
 //! assert!(free.into_iter().eq(0..8), "every buffer has come back once");
@@ -93,7 +107,7 @@
 //!
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::{Consumer, Producer};
-//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_core::wc::Wc;
 //! use cq_verbs::budget::{Budget, Budgeted, Entries};
 //! use cq_verbs::device::{Device, QueuePair, Slots};
 //! use cq_verbs::exchange::has_ended;
@@ -106,6 +120,10 @@
 //! const BUFFERS: usize = 256;
 //! const LIMIT: Duration = Duration::from_secs(5);
 //!
+//! # #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! # #[repr(C)]
+//! # struct Message { slot: u32, producer: u32, len: u32 }
+//! # impl cq_core::entry::Entry for Message { type Generation = cq_core::entry::InArray; }
 //! struct Peer<D: Device> {
 //!     _qp: TrackedQp<D::Qp, (), (), 0, 0, Entries>, // it sends nothing, and has no receives of its own
 //!     socket: UnixStream, // its end is the producer's
@@ -117,8 +135,8 @@
 //!     srq: TrackedSrq<D::Srq, usize, Entries, BUFFERS, 1>, // a token is a slot
 //!     cq: CompletionQueue<Budgeted<D::Cq, Arc<Budget>>>,
 //!     slots: Arc<Slots<D::Memory>>, // the worker has it, too
-//!     to_worker: Producer<'static>,
-//!     from_worker: CompletionQueue<Consumer<'static>>,
+//!     to_worker: Producer<'static, Message>,
+//!     from_worker: CompletionQueue<Consumer<'static, u32>>,
 //! }
 //!
 //! impl<D: Device> FanIn<D> {
@@ -126,7 +144,7 @@
 //!     fn new(
 //!         device: &D,
 //!         sockets: Vec<UnixStream>,
-//!         (to_worker, from_worker): (Producer<'static>, Consumer<'static>),
+//!         (to_worker, from_worker): (Producer<'static, Message>, Consumer<'static, u32>),
 //!     ) -> Result<Self, Failure> {
 //!         let (pd, port) = (device.alloc_pd()?, device.port(1)?);
 //!         let cq = CompletionQueue::new(Budgeted::new(device.create_cq(BUFFERS as u32, None)?));
@@ -164,19 +182,22 @@
 //!     /// Posts buffers that have come back, and passes on what has arrived. Returns how many there were of both.
 //!     fn turn(&mut self) -> Result<usize, Failure> {
 //!         let Self { peers, srq, cq, slots, to_worker, from_worker } = self;
-//!         let mut buffer = [Wc::default(); 32];
-//!         let back = from_worker.poll(&mut buffer)?;
-//!         let (count, slot) = (back.len(), |nth: usize| back[nth].wr_id() as usize);
+//!         let mut back = [0; 32];
+//!         let back = from_worker.poll(&mut back)?;
+//!         let (count, slot) = (back.len(), |nth: usize| back[nth] as usize);
 //!         srq.fill(count, |nth| slots.sge(slot(nth)), slot)?;
 //!
+//!         let mut buffer = [Wc::default(); 32];
 //!         let batch = cq.poll(&mut buffer)?;
 //!         peers.try_dispatch(batch, |mut peer, run| {
 //!             for wc in run {
 //!                 let Some(received) = srq.retire(wc) else { continue };
 //!                 let slot = received.token;
-//!                 let out = Wc::new(slot as u64, WcStatus::SUCCESS, wc.qp_num());
 //!                 match received.result {
-//!                     Ok(message) => to_worker.push(&out.with_byte_len(message.byte_len()))?,
+//!                     Ok(message) => {
+//!                         let (slot, producer, len) = (slot as u32, wc.qp_num(), message.byte_len());
+//!                         to_worker.push(&Message { slot, producer, len })?;
+//!                     }
 //!                     Err(_) => {
 //!                         srq.post_recv(&[slots.sge(slot)], slot)?;
 //!                         peer.iter_mut().for_each(|peer| peer.has_ended = true);
