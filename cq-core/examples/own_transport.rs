@@ -1,76 +1,104 @@
-//! A custom transport: a DMA engine that executes a ring of descriptors in order and writes a status to each. The test
-//! kit checks that it polls in order and loses no wake-up.
+//! A transport of one's own: a DMA engine that writes 8 bytes of its own for each descriptor it has finished, and raises an
+//! interrupt. `CompletionQueue` polls it, arms it and waits for it, as it does any other.
+//!
+//! For completions, `type Entry = Wc`, and `poll` makes a `Wc` of each word: then `cq_testing::rules` check the transport.
 //!
 //! `cargo run -p cq-core --example own_transport`
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::convert::Infallible;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
+use std::thread::{self, Thread};
 
-use cq_core::queue::Completion;
+use bytemuck::{Pod, Zeroable};
+use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::transport::{
-    Arm, ArmError, Armed, CqKey, EventError, Events, Notify, PollCq, PollError,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
-use cq_core::wc::Wc;
-use cq_testing::rules::{self, Fixture, Kind};
 
-const DESCRIPTORS: usize = 8;
 const KEY: CqKey = CqKey { index: 0, generation: 1 };
+const SLOTS: u32 = 8;
+const TRANSFERS: u32 = 100_000;
 
-/// The status that the engine writes to a finished descriptor.
-type Done = Option<(Kind, u64)>;
+/// What the engine writes for a finished descriptor. `CompletionQueue` needs of it that it is plain old data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Done {
+    descriptor: u32,
+    status: Status,
+}
 
-/// The memory that the engine and the driver share: registers and a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+struct Status(u32);
+
+impl Status {
+    const SUCCESS: Self = Self(1); // not 0, as in a free slot
+    const BUS_ERROR: Self = Self(2);
+}
+
+/// The registers, and the ring, which the engine and the driver share.
 #[derive(Default)]
 struct Engine {
-    ring: [Cell<Done>; DESCRIPTORS],
-    /// The completions that the interrupt is enabled for.
-    enabled: Cell<Option<Notify>>,
-    pending: Cell<bool>,
+    ring: [AtomicU64; SLOTS as usize],
+    posted: AtomicU32, // the doorbell: how many descriptors are
+    enabled: AtomicU8, // what raises an interrupt; 0: nothing, 1: failures, 2: everything
+    pending: AtomicBool,
 }
 
 impl Engine {
-    /// The engine finishes the next descriptor.
-    fn finish(&self, descriptor: usize, kind: Kind, wr_id: u64) {
-        self.ring[descriptor % DESCRIPTORS].set(Some((kind, wr_id)));
-        let urgent = kind.entry(wr_id).is_urgent();
-        let wanted = self.enabled.get().is_some_and(|on| on == Notify::Next || urgent);
-        if wanted {
-            // Disabled before it is raised: the handler may enable it again.
-            self.enabled.set(None);
-            self.pending.set(true);
+    fn slot(&self, position: u32) -> &AtomicU64 {
+        &self.ring[(position % SLOTS) as usize]
+    }
+
+    /// What the hardware does with a descriptor. Each sixteenth fails.
+    fn finish(&self, descriptor: u32, core: &Thread) {
+        while self.posted.load(Acquire) <= descriptor {
+            thread::yield_now();
+        }
+        let fails = descriptor % 16 == 15;
+        let (status, least) = if fails { (Status::BUS_ERROR, 1) } else { (Status::SUCCESS, 2) };
+        self.slot(descriptor).store(bytemuck::cast(Done { descriptor, status }), Release);
+        fence(SeqCst); // with that of `arm`
+        let disable = |enabled| (enabled >= least).then_some(0);
+        if self.enabled.fetch_update(AcqRel, Relaxed, disable).is_ok() {
+            self.pending.swap(true, AcqRel); // disabled before: who takes the event may enable it again
+            core.unpark();
         }
     }
 }
 
 /// The driver: the transport.
-struct Driver {
-    engine: Rc<Engine>,
-    next: usize,
+struct Driver<'e> {
+    engine: &'e Engine,
+    next: u32,
 }
 
-impl PollCq for Driver {
-    type Entry = Wc;
-
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+impl PollCq for Driver<'_> {
+    type Entry = Done;
+    fn poll(&mut self, out: &mut [Done]) -> Result<usize, PollError> {
         let mut count = 0;
-        while count < out.len() {
-            let Some((kind, wr_id)) = self.engine.ring[self.next % DESCRIPTORS].take() else {
+        for entry in out {
+            let slot = self.engine.slot(self.next);
+            let word = slot.load(Acquire); // the moved data is read after this
+            if word == 0 {
                 break;
-            };
-            out[count] = kind.wc(wr_id);
+            }
+            *entry = bytemuck::cast(word);
+            slot.store(0, Relaxed); // before the doorbell, after which the engine writes here again
             (count, self.next) = (count + 1, self.next.wrapping_add(1));
         }
         Ok(count)
     }
 }
 
-impl Arm for Driver {
+impl Arm for Driver<'_> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        // Arming never weakens (N4).
-        self.engine.enabled.set(self.engine.enabled.get().max(Some(on)));
-        // Read after the interrupt is enabled: either the engine sees the arm, or this sees the completion (N6).
-        let head = &self.engine.ring[self.next % DESCRIPTORS];
-        Ok(if head.get().is_some() { Armed::MayHaveMissed } else { Armed::Armed })
+        let on = if on == Notify::Next { 2 } else { 1 };
+        self.engine.enabled.fetch_max(on, Relaxed); // never weakens an earlier arm (N4)
+        fence(SeqCst); // with that of the engine: it sees the arm, or this what it has written (N6)
+        let is_empty = self.engine.slot(self.next).load(Relaxed) == 0;
+        Ok(if is_empty { Armed::Armed } else { Armed::MayHaveMissed })
     }
 
     fn key(&self) -> CqKey {
@@ -79,53 +107,44 @@ impl Arm for Driver {
 }
 
 /// The interrupt controller: the channel.
-struct Interrupts(Rc<Engine>);
+struct Interrupt<'e>(&'e Engine);
 
-impl Events for Interrupts {
+impl Events for Interrupt<'_> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        Ok(self.0.pending.take().then_some(KEY))
+        Ok(self.0.pending.swap(false, AcqRel).then_some(KEY))
     }
 }
 
-/// The fixture for the test kit.
-struct Bench {
-    driver: Driver,
-    interrupts: Interrupts,
-    posted: usize,
-}
-
-impl Fixture for Bench {
-    type Queue = Driver;
-    type Channel = Interrupts;
-    const CAPACITY: usize = DESCRIPTORS;
-
-    fn new() -> Self {
-        let engine = Rc::new(Engine::default());
-        let interrupts = Interrupts(Rc::clone(&engine));
-        Self { driver: Driver { engine, next: 0 }, interrupts, posted: 0 }
-    }
-
-    fn queue(&mut self) -> &mut Driver {
-        &mut self.driver
-    }
-
-    fn channel(&mut self) -> &mut Interrupts {
-        &mut self.interrupts
-    }
-
-    fn complete(&mut self, kind: Kind, wr_id: u64) {
-        self.driver.engine.finish(self.posted, kind, wr_id);
-        self.posted += 1;
+impl Block for Interrupt<'_> {
+    type Instant = Infallible; // there is no clock, so no deadline
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
+        while !self.0.pending.load(Acquire) {
+            thread::park(); // on a core, WFI
+        }
+        Ok(Woken::Event)
     }
 }
 
-fn main() -> Result<(), rules::Broken> {
-    rules::all::<Bench>()?;
-    println!("the transport keeps P1 to P7 and N1 to N6");
+fn main() -> Result<(), WaitError> {
+    let engine: &'static Engine = Box::leak(Box::default()); // registers are always there
+    let core = thread::current();
+    thread::spawn(move || (0..TRANSFERS).for_each(|descriptor| engine.finish(descriptor, &core)));
+    let mut cq = CompletionQueue::new(Driver { engine, next: 0 });
+    let (mut buffer, mut done) = ([Done::zeroed(); 4], 0);
+    while done < TRANSFERS {
+        engine.posted.store(TRANSFERS.min(done + SLOTS), Release); // never more than there are slots
+        for finished in cq.wait(&mut buffer, &mut Interrupt(engine), None)? {
+            let failed = finished.status == Status::BUS_ERROR;
+            assert_eq!((finished.descriptor, failed), (done, done % 16 == 15));
+            done += 1;
+        }
+    }
+    assert_eq!(cq.poll(&mut buffer)?, []);
+    println!("{done} transfers");
     Ok(())
 }
 
 #[test]
-fn it_runs() -> Result<(), rules::Broken> {
+fn it_runs() -> Result<(), WaitError> {
     main()
 }

@@ -125,8 +125,8 @@
 //! # Ok::<(), rules::Broken>(())
 //! ```
 //!
-//! Two more stand among the examples of this crate: `own_transport`, a DMA engine with an interrupt, and `io_uring`,
-//! where a kernel writes the ring and completions come in any order.
+//! Two more stand among the examples: `own_transport` of cq-core, a DMA engine with an interrupt, whose completions are its own
+//! instead of `Wc`s, and `io_uring` of cq-verbs, where a kernel writes the ring and completions come in any order.
 //!
 //! # Which traits, in which order
 //! Each step works without the next ones. A transport stops where its device does.
