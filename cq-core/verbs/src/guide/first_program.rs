@@ -218,4 +218,4 @@
 //! | WRITE to the peer's memory | [`SendWr::write`](crate::wr::SendWr::write) | `cargo run -p bench --example replicated_log` |
 //! | go on after failures | [recovery](super::recovery) | `cargo run -p bench --example recovery` |
 //! | test all of it | the guide to tests of `cq-testing` | `RXE_LOOP_FAULTS="seed=7,defer=50us" cargo test` |
-//! | feed the queue from own software | [`queue`](cq_core::queue) | `cargo run -p cq-core --example fan_in`, `backpressure` |
+//! | feed the queue from own software | [`queue`](cq_core::queue) | `cargo run -p cq-core --example fan_in`, `event_loop`, `nvme` |
