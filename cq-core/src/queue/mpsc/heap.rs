@@ -4,13 +4,13 @@
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
+use super::super::CapacityError;
 use super::super::heap::storage_for;
 use super::super::owner::Owner;
 use super::super::storage::HeapSlots;
 use super::reservation::{Gate, SharedRing};
 use super::{
-    CapacityError, Channel, NoChannel, OnChannel, Shared, SharedConsumer, SharedProducer, Spare,
-    SplitSignal,
+    Channel, NoChannel, OnChannel, Shared, SharedConsumer, SharedProducer, Spare, SplitSignal,
 };
 use super::{Position, Ref};
 use crate::entry::Entry;

@@ -103,7 +103,7 @@ use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
 use super::ring::Ref;
 use super::storage::Slots;
-use super::{Alerts, CapacityError, Channel, NoChannel, OnChannel, Position, SplitSignal};
+use super::{Alerts, Channel, NoChannel, OnChannel, Position, SplitSignal};
 use crate::entry::Entry;
 use crate::sync::{AtomicU32, const_unless_loom};
 use crate::transport::CqKey;
