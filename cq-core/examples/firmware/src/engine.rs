@@ -13,6 +13,8 @@ use cortex_m_rt::exception;
 pub const DESCRIPTORS: usize = 8;
 /// The number of words that a descriptor moves.
 pub const WORDS: usize = 4;
+/// The number of bytes that it moves.
+pub const MOVED: u16 = (WORDS * size_of::<u32>()) as u16;
 
 /// The states of a descriptor. The driver writes the first two, the engine the others.
 pub const FREE: u32 = 0;
@@ -24,9 +26,9 @@ pub const FAILED: u32 = 3;
 pub static MEMORY: [AtomicU32; 2 * DESCRIPTORS * WORDS] =
     [const { AtomicU32::new(0) }; 2 * DESCRIPTORS * WORDS];
 /// The channel that raises the interrupt, PendSV, each time that it has finished a descriptor.
-pub static INTERRUPTING: Channel = Channel::new(true);
+pub static INTERRUPTING: Channel = Channel::new(0, true);
 /// The channel that raises none.
-pub static SILENT: Channel = Channel::new(false);
+pub static SILENT: Channel = Channel::new(1, false);
 
 static ENGINE: Mutex<RefCell<Option<Engine>>> = Mutex::new(RefCell::new(None));
 
@@ -46,16 +48,17 @@ impl Descriptor {
 /// A channel: its ring of descriptors.
 pub struct Channel {
     ring: [Descriptor; DESCRIPTORS],
+    pub number: u8,
     interrupts: bool,
 }
 
 impl Channel {
-    const fn new(interrupts: bool) -> Self {
-        Self { ring: [const { Descriptor::new() }; DESCRIPTORS], interrupts }
+    const fn new(number: u8, interrupts: bool) -> Self {
+        Self { ring: [const { Descriptor::new() }; DESCRIPTORS], number, interrupts }
     }
 
     /// The descriptor at a position in the sequence of all that were posted.
-    pub fn descriptor(&self, position: u64) -> &Descriptor {
+    pub fn descriptor(&self, position: u32) -> &Descriptor {
         &self.ring[position as usize % DESCRIPTORS]
     }
 }
@@ -64,7 +67,7 @@ impl Channel {
 struct Engine {
     timer: SYST,
     /// The position of the next descriptor, of each channel.
-    next: [u64; 2],
+    next: [u32; 2],
 }
 
 /// Switches the engine on.
@@ -105,7 +108,7 @@ impl Engine {
         let mut is_posted = false;
         for (channel, next) in [&INTERRUPTING, &SILENT].into_iter().zip(&mut self.next) {
             if execute(channel, *next) {
-                *next += 1;
+                *next = next.wrapping_add(1);
             }
             is_posted |= channel.descriptor(*next).state.load(Relaxed) == POSTED;
         }
@@ -114,7 +117,7 @@ impl Engine {
 }
 
 /// Executes the descriptor at this position, and returns whether there was one.
-fn execute(channel: &Channel, position: u64) -> bool {
+fn execute(channel: &Channel, position: u32) -> bool {
     let Descriptor { source, target, state } = channel.descriptor(position);
     if state.load(Acquire) != POSTED {
         return false;

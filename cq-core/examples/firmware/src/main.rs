@@ -1,6 +1,6 @@
 //! Firmware for any Cortex-M, in two parts. In the first, an interrupt handler serves a DMA engine and pushes what is
-//! finished to a static completion queue; the main loop drains the queue, and sleeps while it is empty. In the second,
-//! the main loop polls the engine itself, without an interrupt. Every transfer is checked.
+//! finished to a static completion queue, in entries of 8 bytes; the main loop drains the queue, and sleeps while it is
+//! empty. In the second, the main loop polls the engine itself, without an interrupt. Every transfer is checked.
 //!
 //! `cargo run` builds it and runs it in QEMU; `cq_core::guide::firmware` explains it.
 #![no_std]
@@ -14,6 +14,7 @@ mod transfers;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use bytemuck::Zeroable;
 use cortex_m::interrupt::{self, Mutex};
 use cortex_m::{Peripherals, asm};
 use cortex_m_rt::{entry, exception};
@@ -23,11 +24,10 @@ use cq_core::channel::flag::{Flag, Raiser, Receiver, Sleeper};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
 use cq_core::transport::{CqKey, PollError};
-use cq_core::wc::Wc;
 // A panic prints its message, and QEMU exits with status 1.
 use panic_semihosting as _;
 
-use crate::dma::Finished;
+use crate::dma::{Done, Finished};
 use crate::engine::{DESCRIPTORS, INTERRUPTING, SILENT};
 use crate::transfers::Transfers;
 
@@ -36,12 +36,12 @@ const KEY: CqKey = CqKey { index: 0, generation: 1 };
 /// What the interrupt handler owns.
 struct Handler {
     finished: CompletionQueue<Finished>,
-    queue: Producer<'static, Wc, OnChannel<Raiser<'static>>>,
+    queue: Producer<'static, Done, OnChannel<Raiser<'static>>>,
 }
 
 /// What the main loop owns.
 struct MainLoop {
-    cq: CompletionQueue<Consumer<'static, Wc, OnChannel<Option<Raiser<'static>>>>>,
+    cq: CompletionQueue<Consumer<'static, Done, OnChannel<Option<Raiser<'static>>>>>,
     channel: Sleeper<'static, fn(&Receiver<'static>)>,
 }
 
@@ -60,7 +60,7 @@ fn PendSV() {
         *OWN = interrupt::free(|cs| HANDLER.borrow(cs).take());
     }
     let Some(Handler { finished, queue }) = OWN else { return };
-    let mut buffer = [Wc::default(); DESCRIPTORS];
+    let mut buffer = [Done::zeroed(); DESCRIPTORS];
     if let Ok(batch) = finished.poll(&mut buffer) {
         // An overrun is latched in the queue, and the main loop's poll reports it.
         let _ = queue.push_batch(batch);
@@ -90,10 +90,10 @@ fn count(counter: &AtomicU32) {
 impl MainLoop {
     /// Completes all transfers that are outstanding.
     fn drain(&mut self, transfers: &mut Transfers) -> Result<(), WaitError> {
-        let mut buffer = [Wc::default(); 4];
+        let mut buffer = [Done::zeroed(); 4];
         while transfers.are_outstanding() {
-            for wc in self.cq.wait(&mut buffer, &mut self.channel, None)? {
-                transfers.complete(wc);
+            for done in self.cq.wait(&mut buffer, &mut self.channel, None)? {
+                transfers.complete(done);
             }
         }
         Ok(())
@@ -139,10 +139,10 @@ fn poll_engine(
     cq: &mut CompletionQueue<Finished>,
     transfers: &mut Transfers,
 ) -> Result<(), PollError> {
-    let mut buffer = [Wc::default(); 4];
+    let mut buffer = [Done::zeroed(); 4];
     while transfers.are_outstanding() {
-        for wc in cq.poll(&mut buffer)? {
-            transfers.complete(wc);
+        for done in cq.poll(&mut buffer)? {
+            transfers.complete(done);
         }
     }
     Ok(())
@@ -165,7 +165,7 @@ fn run(main_loop: &mut MainLoop) -> Result<(), WaitError> {
 
 #[entry]
 fn main() -> ! {
-    static mut QUEUE: SoftCq<16> = SoftCq::new();
+    static mut QUEUE: SoftCq<16, Done> = SoftCq::of_entries();
     static mut FLAG: Flag = Flag::new();
     let peripherals = Peripherals::take().expect("nobody has taken them");
     engine::power_on(peripherals.SYST);

@@ -3,25 +3,25 @@
 use core::fmt;
 use core::sync::atomic::Ordering::Relaxed;
 
-use cq_core::wc::{Wc, WcStatus};
-
-use crate::dma::Sender;
-use crate::engine::{self, Channel, DESCRIPTORS, MEMORY, WORDS};
+use crate::dma::{Done, Sender, Status};
+use crate::engine::{self, Channel, DESCRIPTORS, MEMORY, MOVED, WORDS};
 
 /// Every so many transfers, one has a target that the engine does not reach.
-const FAILING: u64 = 16;
+const FAILING: u32 = 16;
 
 /// The transfers of a channel.
 pub struct Transfers {
     sender: Sender,
-    posted: u64,
-    completed: u64,
-    failed: u64,
+    channel: u8,
+    posted: u32,
+    completed: u32,
+    failed: u32,
 }
 
 impl Transfers {
     pub const fn new(channel: &'static Channel) -> Self {
-        Self { sender: Sender::new(channel), posted: 0, completed: 0, failed: 0 }
+        let sender = Sender::new(channel);
+        Self { sender, channel: channel.number, posted: 0, completed: 0, failed: 0 }
     }
 
     /// Whether transfers are posted that have not completed.
@@ -31,34 +31,33 @@ impl Transfers {
 
     /// Posts transfers. The engine executes one after so many cycles, and one more each time that as many have passed.
     pub fn post(&mut self, count: u32, cycles: u32) {
-        for wr_id in (self.posted..).take(count as usize) {
-            let (source, target) = places(wr_id);
-            for (word, value) in MEMORY[source..].iter().zip(data(wr_id)) {
+        for transfer in self.posted..self.posted + count {
+            let (source, target) = places(transfer);
+            for (word, value) in MEMORY[source..].iter().zip(data(transfer)) {
                 word.store(value, Relaxed);
             }
-            let target = if must_fail(wr_id) { u32::MAX } else { target as u32 };
-            assert_eq!(self.sender.post(source as u32, target), Some(wr_id), "no free descriptor");
+            let target = if must_fail(transfer) { u32::MAX } else { target as u32 };
+            let posted = self.sender.post(source as u32, target);
+            assert_eq!(posted, Some(transfer), "no free descriptor");
             self.posted += 1;
         }
         engine::ring_doorbell(cycles);
     }
 
-    /// Checks a completion: that it is the next one, and that the data has moved, or that it failed as it must.
-    pub fn complete(&mut self, wc: &Wc) {
-        let wr_id = self.completed;
-        assert_eq!(wc.wr_id(), wr_id, "a completion is missing, or came twice");
-        match wc.result() {
-            Ok(_) => {
-                assert!(!must_fail(wr_id), "transfer {wr_id} succeeded without a target");
-                let target = &MEMORY[places(wr_id).1..];
-                let moved = target.iter().map(|word| word.load(Relaxed)).take(WORDS);
-                assert!(moved.eq(data(wr_id)), "transfer {wr_id} moved other data");
-            }
-            Err(failed) => {
-                assert!(must_fail(wr_id), "transfer {wr_id} failed");
-                assert_eq!(failed.status(), WcStatus::LOC_PROT_ERR);
-                self.failed += 1;
-            }
+    /// Checks what a transfer has completed with: that it is the next one, and that the data has moved, or that it failed as
+    /// it must.
+    pub fn complete(&mut self, done: &Done) {
+        let transfer = self.completed;
+        assert_eq!(done.transfer, transfer, "a completion is missing, or came twice");
+        assert_eq!(done.channel, self.channel, "transfer {transfer} is of another channel");
+        if must_fail(transfer) {
+            assert_eq!((done.status, done.bytes), (Status::BAD_ADDRESS, 0));
+            self.failed += 1;
+        } else {
+            assert_eq!((done.status, done.bytes), (Status::SUCCESS, MOVED));
+            let target = &MEMORY[places(transfer).1..];
+            let moved = target.iter().map(|word| word.load(Relaxed)).take(WORDS);
+            assert!(moved.eq(data(transfer)), "transfer {transfer} moved other data");
         }
         self.completed += 1;
     }
@@ -71,18 +70,18 @@ impl fmt::Display for Transfers {
     }
 }
 
-fn must_fail(wr_id: u64) -> bool {
-    wr_id % FAILING == FAILING - 1
+fn must_fail(transfer: u32) -> bool {
+    transfer % FAILING == FAILING - 1
 }
 
 /// The addresses that a transfer moves data from and to.
-fn places(wr_id: u64) -> (usize, usize) {
-    let source = wr_id as usize % DESCRIPTORS * WORDS;
+fn places(transfer: u32) -> (usize, usize) {
+    let source = transfer as usize % DESCRIPTORS * WORDS;
     (source, DESCRIPTORS * WORDS + source)
 }
 
 /// The words that a transfer moves, which differ from those of the transfers before.
-fn data(wr_id: u64) -> impl Iterator<Item = u32> {
-    let first = wr_id as u32 * WORDS as u32;
+fn data(transfer: u32) -> impl Iterator<Item = u32> {
+    let first = transfer * WORDS as u32;
     (first..).take(WORDS).map(|word| word.wrapping_mul(0x9e37_79b9))
 }
