@@ -2,17 +2,19 @@
 //! operating system, no compare-and-swap.
 //!
 //! A whole program, for a DMA engine of your own. It is what runs on a microcontroller, except that the last two items
-//! model the engine and the core, so that it runs on the host. It needs the crate `static_cell`:
+//! model the engine and the core, so that it runs on the host. It needs the crates `bytemuck`, with the feature `derive`, and
+//! `static_cell`:
 //!
 //! ```
 //! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 //!
+//! use bytemuck::{Pod, Zeroable};
 //! use cortex_m::{asm, interrupt};
 //! use cq_core::channel::flag::{Flag, Raiser, Receiver};
 //! use cq_core::cq::{CompletionQueue, WaitError};
+//! use cq_core::entry::{Entry, InArray};
 //! use cq_core::queue::{OnChannel, Producer, SoftCq};
 //! use cq_core::transport::CqKey;
-//! use cq_core::wc::{Wc, WcOpcode, WcStatus};
 //! use static_cell::ConstStaticCell;
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
@@ -20,19 +22,31 @@
 //! const POSTED: u32 = 1;
 //! const DONE: u32 = 2; // anything else: the number of an error
 //!
+//! /// What the queue holds for a transfer.
+//! #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+//! #[repr(C)]
+//! struct Finished {
+//!     position: u32,
+//!     state: u32, // `DONE`, or the number of the error
+//! }
+//!
+//! impl Entry for Finished {
+//!     type Generation = InArray; // no bit of it is spare
+//! }
+//!
 //! /// The states of the engine's descriptors. On a board, also their addresses and lengths.
 //! static RING: [AtomicU32; 8] = [const { AtomicU32::new(FREE) }; 8];
-//! static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
+//! static QUEUE: ConstStaticCell<SoftCq<16, Finished>> = ConstStaticCell::new(SoftCq::of_entries());
 //! static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
 //!
-//! fn state(position: u64) -> &'static AtomicU32 {
+//! fn state(position: u32) -> &'static AtomicU32 {
 //!     &RING[position as usize % RING.len()]
 //! }
 //!
 //! /// What the interrupt handler owns.
 //! struct Handler {
-//!     next: u64,
-//!     queue: Producer<'static, Wc, OnChannel<Raiser<'static>>>,
+//!     next: u32,
+//!     queue: Producer<'static, Finished, OnChannel<Raiser<'static>>>,
 //! }
 //!
 //! impl Handler {
@@ -40,15 +54,13 @@
 //!     fn on_interrupt(&mut self) {
 //!         loop {
 //!             // Acquire: the moved data is read after this load.
-//!             let (status, error) = match state(self.next).load(Acquire) {
+//!             let finished = match state(self.next).load(Acquire) {
 //!                 FREE | POSTED => return,
-//!                 DONE => (WcStatus::SUCCESS, 0),
-//!                 error => (WcStatus::GENERAL_ERR, error),
+//!                 state => Finished { position: self.next, state },
 //!             };
-//!             let wc = Wc::new(self.next, status, 0).with_opcode(WcOpcode::RDMA_WRITE);
 //!             state(self.next).store(FREE, Relaxed); // before the push: who polls that may post here again
-//!             let _ = self.queue.push(&wc.with_vendor_err(error)); // an overrun is latched: the main loop gets it
-//!             self.next += 1;
+//!             let _ = self.queue.push(&finished); // an overrun is latched: the main loop gets it
+//!             self.next = self.next.wrapping_add(1);
 //!         }
 //!     }
 //! }
@@ -70,18 +82,17 @@
 //!     power_on(Handler { next: 0, queue });
 //!
 //!     let (mut cq, mut channel) = (CompletionQueue::new(consumer), events.sleeping(sleep));
-//!     let (mut buffer, mut posted, mut done) = ([Wc::default(); 4], 0, 0);
+//!     let (mut buffer, mut posted, mut done) = ([Finished::zeroed(); 4], 0, 0);
 //!     while done < 1000 {
 //!         // Never more than there are descriptors, of which one is in use until its completion was polled: then the
 //!         // queue can't overrun, and no buffer is written to before its data was read.
-//!         while posted < 1000 && posted - done < RING.len() as u64 {
+//!         while posted < 1000 && posted - done < RING.len() as u32 {
 //!             state(posted).store(POSTED, Release); // before it the addresses, after it the doorbell
 //!             posted += 1;
 //!         }
-//!         for wc in cq.wait(&mut buffer, &mut channel, None)? {
-//!             assert_eq!(wc.wr_id(), done);
-//!             let expected = if done % 16 == 15 { Err(7) } else { Ok(()) };
-//!             assert_eq!(wc.result().map(|_| ()).map_err(|failed| failed.vendor_err()), expected);
+//!         for finished in cq.wait(&mut buffer, &mut channel, None)? {
+//!             let state = if done % 16 == 15 { 7 } else { DONE };
+//!             assert_eq!(*finished, Finished { position: done, state });
 //!             done += 1;
 //!         }
 //!     }
@@ -155,7 +166,7 @@
 //!
 //! #[entry]
 //! fn main() -> ! {
-//!     static mut QUEUE: SoftCq<16> = SoftCq::new();
+//!     static mut QUEUE: SoftCq<16, Finished> = SoftCq::of_entries();
 //!     static mut FLAG: Flag = Flag::new();
 //!     let (raiser, events) = FLAG.split();
 //!     let (queue, consumer) = QUEUE.split_with(KEY, raiser);
@@ -205,12 +216,18 @@
 //!
 //! | static | bytes on a 32-bit core |
 //! |---|---|
-//! | `SoftCq<N>` | 16 + 48 · `N`: 400 for 8, 784 for 16, 3088 for 64 |
+//! | `SoftCq<N, E>`, `E` of 8 bytes with `InArray` | 16 + 9 · `N`: 88 for 8, 160 for 16, 592 for 64 |
+//! | `SoftCq<N, E>`, `E` of 8 bytes with `InEntry` | 16 + 8 · `N`: 80 for 8, 144 for 16, 528 for 64 |
+//! | `SoftCq<N>`, of `Wc` | 16 + 48 · `N`: 400 for 8, 784 for 16, 3088 for 64 |
 //! | `Flag` | 12 |
-//! | a producer, a consumer | 48, 56 |
-//! | `[Wc; N]`, the buffer of a poll | 48 · `N`, on the stack: of the handler, too |
+//! | a producer, a consumer | 48, 60; with `InArray` 56, 72 |
+//! | `[E; N]`, the buffer of a poll | the entries, on the stack: of the handler, too |
 //!
-//! `SoftCq::new` is a constant of zeros, so the queue needs no flash.
+//! An [entry](crate::entry) of one's own, as `Finished` is, costs 8 bytes of RAM and 1 byte for its generation, or 0 with
+//! [`InEntry`](crate::entry::InEntry) if two bits of it are spare, as in the example in the repository. A completion,
+//! [`Wc`](crate::wc::Wc), costs 48: it is for what stands on cq-verbs.
+//!
+//! `SoftCq::of_entries` is a constant of zeros, so the queue needs no flash.
 //!
 //! **Overrun.** `N` is at least the number of descriptors, and the loop never posts more than were polled: then there
 //! is no overrun. If there is one, [`push`](crate::queue::Producer::push) drops what does not fit, and the queue
@@ -219,7 +236,7 @@
 //! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
 //! [`try_push`](crate::queue::Producer::try_push) instead. To go on, see the guide to recovery of cq-verbs.
 //!
-//! **Tokens.** An engine that finishes in order needs no ledger: the position is the `wr_id`, as above, and
+//! **Tokens.** An engine that finishes in order needs no ledger: the position says which it was, as above, and
 //! an array of `N` tells what each was for. One that finishes in any order takes `Receives` of cq-verbs, as
 //! in the guide to transports of cq-testing; without compare-and-swap its
 //! generation is `Generation::new` with a number of your own.
