@@ -1,5 +1,5 @@
 //! What a queue can hold: plain old data of 1 to 128 bytes, which says where its *generation* is
-//! ([S8](crate::contract#s8)).
+//! ([S8](crate::contract#s8)). The crate `bytemuck`, with its feature `derive`, checks that it is plain.
 //!
 //! ```
 //! use core::mem::offset_of;
@@ -79,10 +79,15 @@ pub use crate::queue::slot::{Access, Generation};
 /// What a queue can hold. Its size is 1 to 128 bytes; [`Pod`] means that it has no padding, no invalid values and no
 /// references, and is derived.
 ///
-/// An entry of more bytes does not compile:
+/// What is wrong with an entry for its queue, the compiler says where a program is built, not where it is only checked. One
+/// of more bytes does not compile:
 /// ```compile_fail,E0080
 /// let queue = cq_core::queue::SoftCq::<4, [u64; 17]>::of_entries();
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no entry of a queue",
+    note = "derive `bytemuck::Pod` and `bytemuck::Zeroable`, and implement `cq_core::entry::Entry`"
+)]
 pub trait Entry: Pod + Send + Sync {
     /// Where its generation is: [`InEntry`] or [`InArray`].
     type Generation: Generation<Self>;
@@ -96,7 +101,8 @@ pub trait Entry: Pod + Send + Sync {
 }
 
 /// The generation is in the bits of `MASK` of the field of type `F`, a `u8`, `u16` or `u32`, at byte `AT` of the entry. The
-/// bits have to be adjacent, 2 to 16 of them. What a producer has in them is lost; who polls gets zeros.
+/// bits have to be adjacent, 2 to 16 of them. What a producer has in them is lost; a poll returns zeros, and in place they hold
+/// the generation.
 ///
 /// The entry's size has to be a multiple of a word's, and its alignment no less: a word has 8 bytes, or 4 on targets without
 /// 64-bit atomics. `#[repr(C, align(8))]` serves both.
@@ -126,7 +132,7 @@ macro_rules! entries {
         })+
     };
 }
-entries!(u8, u16, u32, u64, u128, usize);
+entries!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
 
 impl<T: Pod + Send + Sync, const N: usize> Entry for [T; N] {
     type Generation = InArray;

@@ -78,7 +78,8 @@ use crate::wc::Wc;
 
 /// Polls a completion queue.
 pub trait PollCq {
-    /// What the queue holds: [`Wc`], or any other plain old data.
+    /// What the queue holds: [`Wc`], or any other plain old data. Only the engine's own queues need an
+    /// [`Entry`](crate::entry::Entry).
     type Entry: Pod;
 
     /// Moves up to `out.len()` completions, oldest first, to the start of `out` and returns their number. Never blocks.
@@ -224,7 +225,9 @@ impl<F: Fn(CqKey)> Signal for F {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Notify {
-    /// The next receive of a message sent SOLICITED, or the next failed completion ([N3](crate::contract#n3)).
+    /// The next receive of a message sent SOLICITED, or the next failed completion ([N3](crate::contract#n3)); of other
+    /// entries, the next [urgent](crate::entry::Entry::is_urgent) one. A queue that fills up with others raises no event: a
+    /// producer that waits for a free slot waits until the consumer polls for another reason.
     Solicited,
     /// The next completion of any kind.
     Next,

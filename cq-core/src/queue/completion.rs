@@ -4,6 +4,10 @@ use crate::entry::Entry;
 use crate::wc::Wc;
 
 /// What can be pushed into a queue of `E`: an entry, or for completions a [`Tagged`], which says more.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no entry of this queue",
+    label = "this queue holds `{E}`"
+)]
 pub trait Completion<E>: sealed::Sealed<E> {
     /// The entry.
     fn entry(&self) -> &E;

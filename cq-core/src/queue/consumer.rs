@@ -56,7 +56,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
     }
 
-    /// The same, of a ring that is full with so many unpolled completions already.
+    /// The same, of a ring that is full with so many unpolled entries already.
     #[inline(always)]
     pub(super) fn limited(mut self, limit: u32) -> Self {
         self.lag = lag(limit as usize, self.promised);
@@ -79,13 +79,13 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         (self.lag, self.promised) = (lag(ring.storage(), promised), promised);
     }
 
-    /// The number of completions polled, wrapping.
+    /// The number of entries polled, wrapping.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
     }
 
-    /// The guaranteed capacity, in completions ([O1](crate::contract#o1)).
+    /// The guaranteed capacity, in entries ([O1](crate::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.promised
@@ -101,7 +101,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         !self.next.is_published()
     }
 
-    /// The number of completions that can be polled. Loads a slot for each of them.
+    /// The number of entries that can be polled. Loads a slot for each of them.
     ///
     /// # Staleness
     /// There may be more by now, never fewer.
@@ -236,7 +236,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
 
 impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
-    /// completions, then [`PollError::Failed`] ([S4](crate::contract#s4)).
+    /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)).
     ///
     /// Raises an event the first time, for a thread that waits for the queue: armed or not, because a producer that died may have
     /// disarmed the queue and not have raised the event. A consumer without a signal raises none. Then the caller has to,

@@ -70,7 +70,7 @@ impl<E: Entry> HeapCq<E> {
 
     /// An empty queue for `capacity` entries in `slots` slots, a power of two. With more slots than `capacity`, the
     /// consumer releases them in larger steps, up to a quarter of the ring at once, which saves the producer cache
-    /// misses. The queue then overruns at the earliest one completion past the capacity, and at the latest one past the
+    /// misses. The queue then overruns at the earliest one entry past the capacity, and at the latest one past the
     /// slots ([O1](crate::contract#o1)).
     ///
     /// # Errors

@@ -45,9 +45,12 @@ use crate::wc::Wc;
 /// | leaked, by [`mem::forget`](core::mem::forget) | none is released | are polled again, once the consumer is not borrowed any more |
 ///
 /// For as long as it lives the producer has fewer free slots, and a device may overrun the queue
-/// ([O7](crate::contract#o7)): copy what is kept for long, for example across an `await`.
+/// ([O7](crate::contract#o7)): do not answer an entry before it is released, if the answer lets the device push another one,
+/// and copy what is kept for long, for example across an `await`. A loop that may end early, by an error of one entry,
+/// releases those that it has served.
 ///
-/// In place a [`Wc`] has its generation in the padding, which no accessor shows.
+/// In place a [`Wc`] has its generation in the padding, which no accessor shows. Of a
+/// [`CompletionQueue`](crate::cq::CompletionQueue), `cq.transport().poll_in_place(…)` takes a batch.
 #[must_use = "if unused, the entries are lost"]
 pub struct InPlace<'q, 'a, E: Entry = Wc, C = NoChannel> {
     consumer: &'q mut Consumer<'a, E, C>,

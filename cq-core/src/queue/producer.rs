@@ -30,7 +30,7 @@ pub struct Producer<'a, E: Entry = Wc, C: Channel = NoChannel, M: Memory<E> = Ow
     control: Ref<'a, Control>,
     channel: C,
     tail: Tail,
-    /// The number of unpolled completions at which it is full.
+    /// The number of unpolled entries at which it is full.
     limit: Position,
     high_water: Position,
     owner: Owner,
@@ -54,19 +54,18 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         Self { ring, control, channel, tail, limit, high_water: 0, owner }
     }
 
-    /// The same, full with so many unpolled completions already.
+    /// The same, full with so many unpolled entries already.
     #[inline(always)]
     pub(super) const fn limited(mut self, limit: u32) -> Self {
         self.limit = limit as Position;
         self
     }
 
-    /// Stores a completion, an entry or a [`Tagged`](super::Tagged), and raises the event if the consumer armed
-    /// for this kind of completion. For devices, which
-    /// cannot wait for a free slot.
+    /// Stores an entry, or a [`Tagged`](super::Tagged), and raises the event if the consumer armed for this kind of entry. For
+    /// devices, which cannot wait for a free slot.
     ///
     /// # Errors
-    /// The queue is full and overruns ([O3](crate::contract#o3)), or has already ended. The completion is dropped.
+    /// The queue is full and overruns ([O3](crate::contract#o3)), or has already ended. The entry is dropped.
     #[inline]
     pub fn push(&mut self, completion: &impl Completion<E>) -> Result<(), Dropped> {
         if self.free(1) == 0 {
@@ -76,11 +75,11 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         Ok(())
     }
 
-    /// [`push`](Self::push) for a batch, with at most one event. The consumer sees none of the completions before all
+    /// [`push`](Self::push) for a batch, with at most one event. The consumer sees none of the entries before all
     /// are stored.
     ///
     /// # Errors
-    /// The queue has too few free slots and overruns, or has already ended. The completions that fit are stored, the
+    /// The queue has too few free slots and overruns, or has already ended. The entries that fit are stored, the
     /// [last ones](Dropped::lost) are dropped.
     #[inline]
     pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
@@ -94,7 +93,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// [`push`](Self::push) for producers that can wait: a full queue does not overrun ([S1](crate::contract#s1)).
     ///
     /// # Errors
-    /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Ended`](TryPushError::Ended): none
+    /// [`Full`](TryPushError::Full): the entry can be pushed again later. [`Ended`](TryPushError::Ended): none
     /// can be pushed any more.
     #[inline]
     pub fn try_push(&mut self, completion: &impl Completion<E>) -> Result<(), TryPushError> {
@@ -105,7 +104,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         Ok(())
     }
 
-    /// [`try_push`](Self::try_push) for a batch: stores the first completions, as many as there are free slots, and
+    /// [`try_push`](Self::try_push) for a batch: stores the first entries, as many as there are free slots, and
     /// returns their number. Raises at most one event.
     ///
     /// | the batch | the queue | returns |
@@ -138,7 +137,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         while_full(|| self.try_push(completion), wait)
     }
 
-    /// [`push_or_wait`](Self::push_or_wait) for a batch. Completions are stored as soon as there are slots for them, so the
+    /// [`push_or_wait`](Self::push_or_wait) for a batch. Entries are stored as soon as there are slots for them, so the
     /// consumer may poll the first ones while `wait` is called for the others.
     ///
     /// # Errors
@@ -155,7 +154,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         Ok(())
     }
 
-    /// The number of completions whose slots are not released: the unpolled ones and, if there are more slots than the
+    /// The number of entries whose slots are not released: the unpolled ones and, if there are more slots than the
     /// guaranteed capacity, polled ones, at most a quarter of the slots.
     ///
     /// # Staleness
@@ -165,7 +164,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         self.unpolled() as usize
     }
 
-    /// Whether all completions are polled and their slots released.
+    /// Whether all entries are polled and their slots released.
     ///
     /// # Staleness
     /// Only a push makes `true` become `false`.
@@ -174,7 +173,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         self.len() == 0
     }
 
-    /// The number of free slots. A queue that has ended accepts no completion, whatever this says.
+    /// The number of free slots. A queue that has ended accepts no entry, whatever this says.
     ///
     /// # Staleness
     /// There may be more by now, never fewer.
@@ -251,7 +250,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         unpolled.min(self.ring.storage() as Position)
     }
 
-    /// Stores a completion in a free slot.
+    /// Stores an entry in a free slot.
     #[inline(always)]
     fn store(&mut self, completion: &impl Completion<E>) {
         // SAFETY: this is the ring's only producer (`new`). The position is before the limit, and the slots before the
@@ -261,7 +260,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         self.notify(|| completion.is_urgent());
     }
 
-    /// Stores the first completions, as many as there are free slots, and returns their number.
+    /// Stores the first entries, as many as there are free slots, and returns their number.
     #[inline(always)]
     fn store_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
         let stored = &batch[..self.free(batch.len())];
@@ -275,7 +274,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     }
 
     /// Raises the event if the consumer armed for what was stored. `urgent`: whether that is what a consumer armed for
-    /// solicited completions waits for.
+    /// solicited entries waits for.
     #[inline(always)]
     fn notify(&self, urgent: impl FnOnce() -> bool) {
         if C::RAISES {
@@ -323,7 +322,7 @@ pub(super) fn while_full<T>(
 
 /// How entries are written.
 impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
-    /// Writes and publishes a completion.
+    /// Writes and publishes an entry.
     ///
     /// # Safety
     /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
@@ -336,7 +335,7 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
         place.publish(completion.entry());
     }
 
-    /// Writes completions to the slots from `position` on, and publishes the first one last: the consumer polls that
+    /// Writes entries to the slots from `position` on, and publishes the first one last: the consumer polls that
     /// slot, and once it is published takes the cache lines of the following ones away from the producer.
     ///
     /// # Safety

@@ -41,7 +41,7 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
         Self { inner, ring, next: None, shared }
     }
 
-    /// The guaranteed capacity, in completions ([O1](crate::contract#o1)).
+    /// The guaranteed capacity, in entries ([O1](crate::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         match &self.next {
@@ -57,10 +57,10 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
     }
 
     /// Moves the queue to other storage. Producers are refused until they [`follow`](super::SharedProducer::follow) to the
-    /// returned ring. Unpolled completions are kept and polled first, and an arm stays in force.
+    /// returned ring. Unpolled entries are kept and polled first, and an arm stays in force.
     ///
     /// # Errors
-    /// The queue has overrun, has more unpolled completions than the storage can hold ([Q12](crate::contract#q12)), or
+    /// The queue has overrun, has more unpolled entries than the storage can hold ([Q12](crate::contract#q12)), or
     /// still has unpolled ones from before the last resize. Nothing is changed, and the storage is returned.
     pub fn resize(&mut self, to: Spare<'a, E>) -> Result<NewRing<'a, E>, ResizeError<'a, E>> {
         if self.next.is_some() {
@@ -148,7 +148,7 @@ impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
 }
 
 impl<E: Entry, C: ConsumerChannel> SharedConsumer<'_, E, C> {
-    /// Marks the queue failed, and raises an event, armed or not. Polls return the stored completions, then
+    /// Marks the queue failed, and raises an event, armed or not. Polls return the stored entries, then
     /// [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
         self.inner.fail();

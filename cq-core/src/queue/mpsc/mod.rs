@@ -27,16 +27,16 @@
 //! # What several producers change
 //! A producer reserves slots by one compare-and-swap and then publishes them, so a slot may be published while an
 //! earlier one is not. The consumer stops at the first unpublished slot: "empty" means that the next entry was not
-//! published ([P2](crate::contract#p2)). Each producer's completions stay in order.
+//! published ([P2](crate::contract#p2)). Each producer's entries stay in order.
 //!
 //! *Overrun.* The producer that finds the ring full closes it by that same compare-and-swap, and then latches the
 //! overrun. A consumer that sees the latch loads the reservation word, for the first time, to learn the ring's final
 //! position. It polls up to there, and then reports the overrun ([O3](crate::contract#o3)). Other producers may still
-//! be counting dropped completions, so the reported count is a lower bound and may grow.
+//! be counting dropped entries, so the reported count is a lower bound and may grow.
 //!
-//! *Events.* A solicited completion may be published after a slot that is still unpublished. If its producer loads the
-//! arm word before the consumer arms for solicited completions, and the consumer then finds the earlier slot
-//! unpublished, only the producer of that slot can wake it. So a producer of ordinary completions that loads Solicited
+//! *Events.* A solicited entry may be published after a slot that is still unpublished. If its producer loads the
+//! arm word before the consumer arms for solicited entries, and the consumer then finds the earlier slot
+//! unpublished, only the producer of that slot can wake it. So a producer of ordinary entries that loads Solicited
 //! also fires if the slot after its own is published, or if the ring or the queue has ended: the consumer then finds what follows
 //! ([N6](crate::contract#n6), [O5](crate::contract#o5)). At worst the wake-up is spurious ([N3](crate::contract#n3)).
 //!
@@ -82,7 +82,7 @@
 //!
 //! # Targets
 //! Producers reserve by a 64-bit compare-and-swap. A 32-bit word leaves 30 bits for the position, besides the two
-//! marks. It wraps after 2³⁰ completions, and a producer that was preempted between its load of the word and its
+//! marks. It wraps after 2³⁰ entries, and a producer that was preempted between its load of the word and its
 //! compare-and-swap could then succeed on a value that is a whole wrap old (ABA). On targets without 64-bit atomics,
 //! several producers take turns on a queue for one: in a critical section, or under a lock.
 
@@ -234,7 +234,7 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         }
     }
 
-    /// Returns the two sides of a queue without a channel; clone the producer for more. Resets the queue: completions
+    /// Returns the two sides of a queue without a channel; clone the producer for more. Resets the queue: entries
     /// and state left by earlier sides are discarded.
     pub fn split(&mut self) -> (SharedProducer<'_, E>, SharedConsumer<'_, E>) {
         self.sides(NoChannel, NoChannel)

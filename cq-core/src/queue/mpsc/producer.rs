@@ -40,12 +40,12 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         Self { cached_head: CachedHead::of(&ring), ring, shared, channel, owner }
     }
 
-    /// Stores a completion, and raises the event if the consumer armed for this kind of completion. For devices, which
+    /// Stores an entry, and raises the event if the consumer armed for this kind of entry. For devices, which
     /// cannot wait for a free slot.
     ///
     /// # Errors
     /// [`Dropped`](PushError::Dropped): the queue is full and overruns ([O3](crate::contract#o3)), or has already
-    /// ended; the completion is dropped. [`Resized`](PushError::Resized): the completion can be pushed again after
+    /// ended; the entry is dropped. [`Resized`](PushError::Resized): the entry can be pushed again after
     /// [`follow`](Self::follow).
     #[inline]
     pub fn push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), PushError> {
@@ -53,11 +53,11 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     }
 
     /// [`push`](Self::push) for a batch, which is contiguous in the queue and raises at most one event. The consumer
-    /// sees none of the completions before all are stored.
+    /// sees none of the entries before all are stored.
     ///
     /// # Errors
     /// [`Dropped`](PushError::Dropped): the queue has too few free slots and overruns, or has already ended; the
-    /// completions that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](PushError::Resized):
+    /// entries that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](PushError::Resized):
     /// none is stored, and all can be pushed again after [`follow`](Self::follow).
     #[inline]
     pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), PushError> {
@@ -73,14 +73,14 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     /// [`push`](Self::push) for producers that can wait: a full queue does not overrun.
     ///
     /// # Errors
-    /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Resized`](TryPushError::Resized): it
+    /// [`Full`](TryPushError::Full): the entry can be pushed again later. [`Resized`](TryPushError::Resized): it
     /// can be pushed again after [`follow`](Self::follow). [`Ended`](TryPushError::Ended): none can be pushed any more.
     #[inline]
     pub fn try_push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), TryPushError> {
         self.try_push_batch(core::slice::from_ref(completion)).map(drop)
     }
 
-    /// [`try_push`](Self::try_push) for a batch: stores the first completions, as many as there are free slots, and
+    /// [`try_push`](Self::try_push) for a batch: stores the first entries, as many as there are free slots, and
     /// returns their number. They are contiguous in the queue and raise at most one event. What each case returns is in
     /// the table of the [lone producer](super::super::Producer::try_push_batch).
     ///
@@ -108,8 +108,8 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         while_full(|| self.try_push(completion), wait)
     }
 
-    /// The number of slots in this producer's ring that are reserved and not released: those of unpolled completions,
-    /// of completions being stored and, if there are more slots than the guaranteed capacity, of polled ones, at most
+    /// The number of slots in this producer's ring that are reserved and not released: those of unpolled entries,
+    /// of entries being stored and, if there are more slots than the guaranteed capacity, of polled ones, at most
     /// a quarter of the slots.
     ///
     /// # Staleness
@@ -119,7 +119,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         self.ring.unpolled() as usize
     }
 
-    /// Whether all completions are polled and their slots released.
+    /// Whether all entries are polled and their slots released.
     ///
     /// # Staleness
     /// As for [`len`](Self::len).
@@ -128,7 +128,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         self.len() == 0
     }
 
-    /// The number of free slots. A queue that has ended accepts no completion, whatever this says.
+    /// The number of free slots. A queue that has ended accepts no entry, whatever this says.
     ///
     /// # Staleness
     /// As for [`len`](Self::len): other producers push, too.
@@ -162,7 +162,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         self.shared.alerts.health.is_abandoned()
     }
 
-    /// Switches to the ring that the queue was resized to. Completions that must stay in order must not be pushed by
+    /// Switches to the ring that the queue was resized to. Entries that must stay in order must not be pushed by
     /// another producer meanwhile.
     ///
     /// # Panics
@@ -172,7 +172,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         (self.ring, self.cached_head) = (to.ring.clone(), CachedHead::of(&to.ring));
     }
 
-    /// Stores the first completions, as many as there are free slots. Returns their number, and why not all.
+    /// Stores the first entries, as many as there are free slots. Returns their number, and why not all.
     #[inline(always)]
     fn store<T: Completion<E>>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<End>) {
         if batch.is_empty() {
@@ -194,7 +194,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         (stored.len(), reserved.end)
     }
 
-    /// Whether a consumer that found these positions unpublished may have missed something after them: a completion
+    /// Whether a consumer that found these positions unpublished may have missed something after them: an entry
     /// that is already published, or the end of the ring or of the queue. To be called after the
     /// [`push_fence`](sync::push_fence).
     #[cold]
@@ -240,7 +240,7 @@ impl<E: Entry, C: Channel> Drop for SharedProducer<'_, E, C> {
     }
 }
 
-/// Why a completion was not stored.
+/// Why an entry was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

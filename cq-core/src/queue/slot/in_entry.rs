@@ -13,6 +13,9 @@ use crate::sync::{self, AtomicWord, Word};
 const FEWEST: u32 = 2;
 
 /// The unsigned integers that spare bits can be of.
+#[diagnostic::on_unimplemented(
+    message = "spare bits are of a `u8`, a `u16` or a `u32`, not of `{Self}`"
+)]
 pub trait Field: core::fmt::Debug + 'static {}
 impl Field for u8 {}
 impl Field for u16 {}
