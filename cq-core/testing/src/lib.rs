@@ -1,5 +1,5 @@
 //! For tests over [`cq_core`]: [`fake`], a scripted transport, and [`fault`], fault injection for any transport, test a
-//! program; [`rules`] tests a transport.
+//! program; [`rules`] tests a transport, a software queue or an entry, with [`entries`] to begin with.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -27,7 +27,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `std` | faults for a channel with a descriptor |
+//! | `std` | faults for a channel with a descriptor; `rules::entry` |
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -38,6 +38,7 @@ struct Readme;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod entries;
 pub mod fake;
 pub mod fault;
 pub mod guide;

@@ -1,6 +1,5 @@
-//! Checks of a custom transport against the rules of polling and arming:
-//! [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6) of the
-//! [contract](cq_core::contract).
+//! The rules of the [contract](cq_core::contract) as checks: [`all`] checks a custom transport against those of polling and
+//! arming, [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6).
 //!
 //! ```
 //! use std::cell::RefCell;
@@ -59,31 +58,47 @@
 //! # Ok::<(), rules::Broken>(())
 //! ```
 //!
-//! Overrun ([O1](cq_core::contract#o1)–[O8](cq_core::contract#o8)) is not checked. The checks run on one thread. Use a
+//! Overrun and the end of the queue are checked by [`software`], of a queue whose producer is software. `entry`, feature `std`,
+//! checks the engine's own queues with an [entry](cq_core::entry) of yours.
+//!
+//! The checks run on one thread. Use a
 //! model checker to find races between threads. The checks can't see system calls, allocations and locks of a poll
 //! ([P5](cq_core::contract#p5)): [`p05_returns`] checks that a poll returns.
 
 mod arming;
+#[cfg(feature = "std")]
+mod entry;
+mod in_place;
+mod numbered;
 mod polling;
+mod software;
+mod storing;
 
-use cq_core::queue::Tagged;
 use cq_core::transport::{Arm, CqKey, Events, PollCq};
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_verbs::polling::ArmWc;
 
 pub use self::arming::{
     n01_one_event_for_an_arm, n02_arming_raises_nothing, n03_solicited, n04_never_weakens,
     n05_an_event_may_find_nothing, n06_no_wake_up_is_lost,
 };
+#[cfg(feature = "std")]
+pub use self::entry::entry;
+pub use self::in_place::{InPlace, Taken, s07_in_place};
+pub use self::numbered::{Kind, Numbered};
 pub use self::polling::{
     p01_order, p02_polled_is_gone, p03_empty_is_no_error, p04_the_rest_stays, p05_returns,
     p06_empty_buffer, p07_no_more_than_asked,
 };
+pub use self::software::{Consume, Produce, Software, software};
+pub use self::storing::{
+    o01_the_capacity_is_kept, o03_the_overrun_comes_last, o05_an_overrun_wakes,
+    o07_polled_slots_are_free, s01_full_is_no_overrun, s02_closed_by_the_producer,
+    s03_nobody_polls, s04_failed_by_the_consumer, s08_as_pushed,
+};
 
 /// A transport under test: one queue, its channel, and the device behind them.
 pub trait Fixture {
-    /// The queue.
-    type Queue: ArmWc;
+    /// The queue. Its entries are [`Wc`](cq_core::wc::Wc)s, or others that have numbers.
+    type Queue: Arm<Entry: Numbered>;
     /// The channel that its events are raised on.
     type Channel: Events;
     /// How many completions the queue holds without being polled; at least 2.
@@ -100,47 +115,16 @@ pub trait Fixture {
 
     /// The device completes a request. When this returns, the completion can be polled, and its event, if any, can be
     /// taken.
-    fn complete(&mut self, kind: Kind, wr_id: u64);
+    fn complete(&mut self, kind: Kind, number: u64);
 
-    /// The completion that a poll must return for it. Override this if the device fills in more than [`Kind::wc`].
-    fn expected(&self, kind: Kind, wr_id: u64) -> Wc {
-        kind.wc(wr_id)
+    /// The entry that a poll must return for it. Override this if the device fills in more than [`Kind::wc`].
+    fn expected(&self, kind: Kind, number: u64) -> EntryOf<Self> {
+        EntryOf::<Self>::polled(kind, number)
     }
 }
 
-/// A kind of completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A receive.
-    Receive,
-    /// A receive of a message that was sent SOLICITED.
-    Solicited,
-    /// A send.
-    Send,
-    /// A send that failed.
-    Failure,
-    /// A receive that failed.
-    FailedReceive,
-}
-
-impl Kind {
-    /// The completion of this kind.
-    pub const fn wc(self, wr_id: u64) -> Wc {
-        let (status, opcode) = match self {
-            Self::Receive | Self::Solicited => (WcStatus::SUCCESS, WcOpcode::RECV),
-            Self::Send => (WcStatus::SUCCESS, WcOpcode::SEND),
-            Self::Failure => (WcStatus::REM_OP_ERR, WcOpcode::SEND),
-            Self::FailedReceive => (WcStatus::LOC_LEN_ERR, WcOpcode::RECV),
-        };
-        Wc::new(wr_id, status, 1).with_opcode(opcode)
-    }
-
-    /// The completion of this kind, for a [`Producer`](cq_core::queue::Producer) to push.
-    #[must_use]
-    pub const fn entry(self, wr_id: u64) -> Tagged {
-        Tagged { wc: self.wc(wr_id), tag: 0, solicited: matches!(self, Self::Solicited) }
-    }
-}
+/// What the queue of a fixture holds.
+pub type EntryOf<F> = <<F as Fixture>::Queue as PollCq>::Entry;
 
 /// A rule that the transport breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -181,9 +165,9 @@ fn holds(is: bool, rule: &'static str, how: &'static str) -> Result<(), Broken> 
 }
 
 /// Polls. An error, or a count above the buffer's length, breaks a rule.
-fn poll<F: Fixture>(fixture: &mut F, out: &mut [Wc]) -> Result<usize, Broken> {
+fn poll<Q: PollCq>(queue: &mut Q, out: &mut [Q::Entry]) -> Result<usize, Broken> {
     let asked = out.len();
-    let count = fixture.queue().poll(out);
+    let count = queue.poll(out);
     let count =
         count.map_err(|_| Broken { rule: "P3", how: "a poll of a queue that works failed" })?;
     holds(count <= asked, "P7", "a poll claimed more completions than it was asked for")?;
@@ -192,11 +176,16 @@ fn poll<F: Fixture>(fixture: &mut F, out: &mut [Wc]) -> Result<usize, Broken> {
 
 /// Takes all events, and returns how many there were. Each must name the queue.
 fn events<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
+    let key = fixture.queue().key();
+    events_of(fixture.channel(), key)
+}
+
+/// Takes all events of a channel. Each must have this key.
+fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
     /// More events than any check raises.
     const MANY: usize = 64;
-    let key = fixture.queue().key();
     for count in 0..MANY {
-        match fixture.channel().take_event() {
+        match channel.take_event() {
             Ok(None) => return Ok(count),
             Ok(Some(of)) => named(of, key)?,
             Err(_) => {
@@ -208,6 +197,11 @@ fn events<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
         rule: "N7",
         how: "taking an event does not acknowledge it: it comes again and again",
     })
+}
+
+/// A buffer to poll into.
+fn buffer<E: Numbered, const N: usize>() -> [E; N] {
+    [E::polled(Kind::Send, 0); N]
 }
 
 fn named(of: CqKey, key: CqKey) -> Result<(), Broken> {

@@ -1,9 +1,8 @@
 //! The rules of arming and events.
 
 use cq_core::transport::{Arm, Armed, Notify};
-use cq_core::wc::Wc;
 
-use super::{Broken, Fixture, Kind, events, holds, poll};
+use super::{Broken, Fixture, Kind, buffer, events, holds, poll};
 
 fn arm<F: Fixture>(fixture: &mut F, on: Notify) -> Result<Armed, Broken> {
     let armed = fixture.queue().arm(on);
@@ -12,9 +11,9 @@ fn arm<F: Fixture>(fixture: &mut F, on: Notify) -> Result<Armed, Broken> {
 
 /// Polls until the queue is empty. Returns the number of completions.
 fn drain<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
-    let (mut out, mut count) = ([Wc::default(); 8], 0);
+    let (mut out, mut count) = (buffer::<_, 8>(), 0);
     loop {
-        match poll(fixture, &mut out)? {
+        match poll(fixture.queue(), &mut out)? {
             0 => return Ok(count),
             more => count += more,
         }
@@ -117,15 +116,15 @@ pub fn n06_no_wake_up_is_lost<F: Fixture>(new: impl Fn() -> F) -> Result<(), Bro
         let (mut fixture, mut left) = (new(), program);
         // What is armed, whether an event must be unread, and how many completions there may be.
         let (mut armed, mut is_due, mut held) = (None, false, 0);
-        for wr_id in 0..u64::from(STEPS) {
+        for number in 0..u64::from(STEPS) {
             let choice = left % CHOICES;
             match choice {
                 0 if held < F::CAPACITY - 1 => {
-                    fixture.complete(Kind::Receive, wr_id);
+                    fixture.complete(Kind::Receive, number);
                     is_due |= armed.take_if(|on| *on == Notify::Next).is_some();
                     held += 1;
                 }
-                1 => held -= poll(&mut fixture, &mut [Wc::default()])?.min(held),
+                1 => held -= poll(fixture.queue(), &mut buffer::<_, 1>())?.min(held),
                 2 | 3 => {
                     let on = if choice == 2 { Notify::Next } else { Notify::Solicited };
                     let _may_have_missed = arm(&mut fixture, on)?;

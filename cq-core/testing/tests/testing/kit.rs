@@ -23,8 +23,24 @@ macro_rules! faults {
         }
 
         const FAULTS: &[(Fault, &str)] = &[$((Fault::$name, $rule)),+];
+
+        thread_local! {
+            /// That of the fixtures which are made next.
+            static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
+        }
+
+        /// Each of them makes a check fail that names the rule.
+        fn each_is_found(check: fn() -> Result<(), rules::Broken>) {
+            for &(fault, rule) in FAULTS {
+                FAULT.set(fault);
+                let found = check();
+                FAULT.set(Fault::None);
+                assert_eq!(found.map_err(|broken| broken.rule), Err(rule), "{fault:?}");
+            }
+        }
     };
 }
+pub(crate) use faults;
 
 faults! {
     YoungestFirst: "P1",
@@ -70,8 +86,6 @@ faults! {
 }
 
 thread_local! {
-    /// That of the fixtures which are made next.
-    static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
     /// The length of every message.
     static BYTES: Cell<u32> = const { Cell::new(0) };
 }
@@ -244,10 +258,5 @@ fn a_device_that_fills_in_more_passes() {
 
 #[test]
 fn each_planted_fault_is_found_by_the_rule_that_it_breaks() {
-    for &(fault, rule) in FAULTS {
-        FAULT.set(fault);
-        let found = rules::all::<Device>();
-        FAULT.set(Fault::None);
-        assert_eq!(found.map_err(|broken| broken.rule), Err(rule), "{fault:?}");
-    }
+    each_is_found(rules::all::<Device>);
 }

@@ -7,6 +7,7 @@ mod common;
 mod fake;
 mod fault;
 mod kit;
+mod sides;
 
 use std::cell::Cell;
 use std::time::Duration;

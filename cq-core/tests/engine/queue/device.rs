@@ -1,109 +1,64 @@
-//! The sides of a queue, whatever kind it is of.
+//! The sides of a queue, whatever kind it is of, and whatever it holds.
+
+use cq_testing::rules::{Consume, Numbered, Produce};
 
 use super::*;
 
-/// What every producer has.
-pub trait Device {
-    fn push(&mut self, entry: &Tagged) -> Result<(), Dropped>;
-    fn push_batch(&mut self, batch: &[Tagged]) -> Result<(), Dropped>;
-    fn try_push(&mut self, entry: &Tagged) -> Result<(), TryPushError>;
-    fn try_push_batch(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError>;
+/// What every producer has, besides what the checks know.
+pub trait Device<T>: Produce<T> {
     /// What is not given back, and what is free; what follows from them is compared.
     fn lengths(&self) -> (usize, usize);
-    fn is_abandoned(&self) -> bool;
 }
 
 macro_rules! device {
-    ($($producer:path, $dropped:expr;)+) => {$(
-        const _: () = {
-            use $producer as Lone;
-            impl<C: Channel> Device for Lone<'_, C> {
-                fn push(&mut self, entry: &Tagged) -> Result<(), Dropped> {
-                    Lone::push(self, entry).map_err($dropped)
-                }
-
-                fn push_batch(&mut self, batch: &[Tagged]) -> Result<(), Dropped> {
-                    Lone::push_batch(self, batch).map_err($dropped)
-                }
-
-                fn try_push(&mut self, entry: &Tagged) -> Result<(), TryPushError> {
-                    Lone::try_push(self, entry)
-                }
-
-                fn try_push_batch(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError> {
-                    Lone::try_push_batch(self, batch)
-                }
-
-                fn lengths(&self) -> (usize, usize) {
-                    let (len, free) = (self.len(), self.free_slots());
-                    assert_eq!((self.is_empty(), self.is_full()), (len == 0, free == 0));
-                    (len, free)
-                }
-
-                fn is_abandoned(&self) -> bool {
-                    Lone::is_abandoned(self)
-                }
+    ([$($generics:tt)*] $producer:ty, $pushed:ty) => {
+        impl<$($generics)*> Device<$pushed> for $producer {
+            fn lengths(&self) -> (usize, usize) {
+                let (len, free) = (self.len(), self.free_slots());
+                assert_eq!((self.is_empty(), self.is_full()), (len == 0, free == 0));
+                (len, free)
             }
-        };
-    )+};
+        }
+    };
 }
 
 /// What every consumer has.
-pub trait App: Arm<Entry = Wc> {
-    fn fail(&mut self);
+pub trait App: Consume {
     fn state(&self) -> State;
 }
 
 macro_rules! app {
-    ($consumer:path) => {
-        const _: () = {
-            use $consumer as Lone;
-            impl<'a> App for Lone<'a, OnChannel<Option<&'a EventCount>>> {
-                fn fail(&mut self) {
-                    Lone::fail(self);
-                }
-
-                fn state(&self) -> State {
-                    Lone::state(self)
-                }
+    ([$($generics:tt)*] $consumer:ty) => {
+        impl<$($generics)*> App for $consumer {
+            fn state(&self) -> State {
+                <$consumer>::state(self)
             }
-        };
+        }
     };
 }
 
-type OwnConsumer<'a, C> = Consumer<'a, Wc, C>;
-type OwnProducer<'a, C> = Producer<'a, Wc, C>;
+type Raises<'a> = OnChannel<&'a EventCount>;
+type Waits<'a> = OnChannel<Option<&'a EventCount>>;
 
-app!(OwnConsumer);
-app!(raw::RawConsumer);
-
-device! {
-    OwnProducer, |dropped| dropped;
-    raw::RawProducer, |dropped| dropped;
-}
+device!(['a, E: Numbered] Producer<'a, E, Raises<'a>>, E::Pushed);
+app!(['a, E: Numbered] Consumer<'a, E, Waits<'a>>);
+device!(['a] raw::RawProducer<'a, Raises<'a>>, Tagged);
+app!(['a] raw::RawConsumer<'a, Waits<'a>>);
 
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod shared {
-    use cq_core::queue::mpsc::{self, PushError};
+    use cq_core::queue::mpsc::{HeapCq, SharedConsumer, SharedProducer, SoftCq};
 
     use super::*;
 
-    type SharedConsumer<'a, C> = mpsc::SharedConsumer<'a, Wc, C>;
-    type SharedProducer<'a, C> = mpsc::SharedProducer<'a, Wc, C>;
+    device!(['a, E: Numbered] SharedProducer<'a, E, Raises<'a>>, E::Pushed);
+    app!(['a, E: Numbered] SharedConsumer<'a, E, Waits<'a>>);
 
-    app!(SharedConsumer);
-
-    device! {
-        SharedProducer, |error| match error {
-            PushError::Dropped(dropped) => dropped,
-            error => panic!("{error}"),
-        };
-    }
-
-    pub fn with_each(event_count: &EventCount, test: impl Fn(Sides<'_>)) {
-        let (mut soft, mut late) = (mpsc::SoftCq::<4>::new(), mpsc::SoftCq::<4>::at((1 << 62) - 5));
+    pub fn with_each<E: Numbered>(event_count: &EventCount, test: impl Fn(Sides<'_, E>)) {
+        let (mut soft, mut late) =
+            (SoftCq::<4, E>::of_entries(), SoftCq::<4, E>::at((1 << 62) - 5));
         test(Sides::new("shared, in the value", soft.split_with(KEY, event_count), event_count));
-        let heap = mpsc::HeapCq::new(4).unwrap();
+        let heap = HeapCq::<E>::of_entries(4).unwrap();
         test(Sides::new("shared, on the heap", heap.split_with(KEY, event_count), event_count));
         let (producer, consumer) = late.split_with(KEY, event_count);
         let producers = Turns([producer.clone(), producer], false);
@@ -113,80 +68,83 @@ mod shared {
     /// Producers that take turns.
     struct Turns<D>([D; 2], bool);
 
-    impl<D: Device> Turns<D> {
+    impl<D> Turns<D> {
         fn next(&mut self) -> &mut D {
             self.1 = !self.1;
             &mut self.0[usize::from(self.1)]
         }
     }
 
-    impl<D: Device> Device for Turns<D> {
-        fn push(&mut self, entry: &Tagged) -> Result<(), Dropped> {
+    impl<T, D: Produce<T>> Produce<T> for Turns<D> {
+        fn push(&mut self, entry: &T) -> Result<(), Dropped> {
             self.next().push(entry)
         }
 
-        fn push_batch(&mut self, batch: &[Tagged]) -> Result<(), Dropped> {
+        fn push_batch(&mut self, batch: &[T]) -> Result<(), Dropped> {
             self.next().push_batch(batch)
         }
 
-        fn try_push(&mut self, entry: &Tagged) -> Result<(), TryPushError> {
+        fn try_push(&mut self, entry: &T) -> Result<(), TryPushError> {
             self.next().try_push(entry)
         }
 
-        fn try_push_batch(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError> {
+        fn try_push_batch(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
             self.next().try_push_batch(batch)
         }
 
+        fn is_abandoned(&self) -> bool {
+            self.0.iter().all(Produce::is_abandoned)
+        }
+    }
+
+    impl<T, D: Device<T>> Device<T> for Turns<D> {
         fn lengths(&self) -> (usize, usize) {
             let [one, other] = self.0.each_ref().map(Device::lengths);
             assert_eq!(one, other);
             one
         }
-
-        fn is_abandoned(&self) -> bool {
-            self.0.iter().all(Device::is_abandoned)
-        }
     }
 }
 
 /// The two sides of a queue of four with events.
-pub struct Sides<'a> {
+pub struct Sides<'a, E: Numbered = Wc> {
     pub kind: &'static str,
-    pub device: Box<dyn Device + 'a>,
-    pub app: Box<dyn App + 'a>,
+    pub device: Box<dyn Device<E::Pushed> + 'a>,
+    pub app: Box<dyn App<Entry = E> + 'a>,
     pub event_count: &'a EventCount,
 }
 
-impl<'a> Sides<'a> {
+impl<'a, E: Numbered> Sides<'a, E> {
     fn new(
         kind: &'static str,
-        (device, app): (impl Device + 'a, impl App + 'a),
+        (device, app): (impl Device<E::Pushed> + 'a, impl App<Entry = E> + 'a),
         event_count: &'a EventCount,
     ) -> Self {
+        event_count.take();
         Self { kind, device: Box::new(device), app: Box::new(app), event_count }
     }
 }
 
-/// Runs a test with a new queue of each kind.
+/// Runs a test with a new queue of each kind, of completions.
 pub fn with_each(test: impl Fn(Sides<'_>)) {
     let event_count = &EventCount::default();
-    let test = |sides: Sides<'_>| {
-        event_count.take();
-        test(sides);
-    };
-    let (mut soft, parts) = (SoftCq::<4>::new(), [(); 2].map(|()| Parts::new(4)));
-    test(Sides::new("in the value", soft.split_with(KEY, event_count), event_count));
-    test(Sides::new(
-        "on the heap",
-        HeapCq::new(4).unwrap().split_with(KEY, event_count),
-        event_count,
-    ));
+    let parts = [(); 2].map(|()| Parts::new(4));
     test(Sides::new("raw", parts[0].sides_with(event_count), event_count));
     test(Sides::new(
         "raw, positions wrap",
         parts[1].sides_from(Position::MAX - 5, event_count),
         event_count,
     ));
+    with_each_of(test);
+}
+
+/// Runs a test with a new queue of each kind that holds any entry.
+pub fn with_each_of<E: Numbered>(test: impl Fn(Sides<'_, E>)) {
+    let event_count = &EventCount::default();
+    let mut soft = SoftCq::<4, E>::of_entries();
+    test(Sides::new("in the value", soft.split_with(KEY, event_count), event_count));
+    let heap = HeapCq::<E>::of_entries(4).unwrap();
+    test(Sides::new("on the heap", heap.split_with(KEY, event_count), event_count));
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     shared::with_each(event_count, test);
 }

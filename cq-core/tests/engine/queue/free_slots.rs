@@ -80,25 +80,3 @@ fn s01_a_batch_that_waits_is_stored_in_order_as_slots_are_free() {
         assert_eq!(gone, Err(TryPushError::Ended), "it does not wait for ever");
     });
 }
-
-#[test]
-fn s01_what_a_batch_gets_from_a_queue_that_is_free_full_or_ended() {
-    macro_rules! gets {
-        ($queue:path) => {
-            let (mut producer, consumer) = <$queue>::new(4).unwrap().split();
-            let batch = [0, 1, 2].map(entry);
-            assert_eq!(producer.try_push_batch(&batch), Ok(3), "it fits");
-            assert_eq!(producer.try_push_batch(&batch), Ok(1), "in part");
-            assert_eq!(producer.try_push_batch(&batch), Err(TryPushError::Full));
-            assert_eq!(producer.try_push_batch(&batch[..0]), Ok(0), "full, and nothing to push");
-            drop(consumer);
-            assert_eq!(producer.try_push_batch(&batch), Err(TryPushError::Ended));
-            assert_eq!(producer.try_push_batch(&batch[..0]), Ok(0), "ended, and nothing to push");
-        };
-    }
-    gets!(HeapCq);
-    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    {
-        gets!(cq_core::queue::mpsc::HeapCq);
-    }
-}

@@ -1,10 +1,14 @@
-//! A queue of each kind against a model of one: whatever is pushed, polled and armed, both say the same (P1–P4, P6, O1, O3,
-//! O5, N1–N4, N6, S1–S4).
+//! A queue of each kind, with completions and with other entries, against a model of one: whatever is pushed, polled and
+//! armed, both say the same (P1–P4, P6, O1, O3, O5, N1–N4, N6, S1–S4).
 
 use std::collections::VecDeque;
 use std::mem;
 
-use super::device::{App, Device, Sides, with_each};
+use cq_core::entry::Entry;
+use cq_testing::entries::{Bytes4, Bytes16};
+use cq_testing::rules::{self, Numbered};
+
+use super::device::{App, Device, Sides, with_each, with_each_of};
 use super::*;
 
 const CAPACITY: usize = 4;
@@ -31,9 +35,11 @@ enum Step {
 }
 
 /// A queue of so many slots, of which its consumer may keep some for a while.
-pub struct Model {
+pub struct Model<T = Tagged> {
     slots: usize,
-    pub unpolled: VecDeque<Tagged>,
+    /// Whether it is what a consumer waits for that armed for solicited completions (N3).
+    is_urgent: fn(&T) -> bool,
+    pub unpolled: VecDeque<T>,
     /// How many slots were polled and not given back.
     pub unreleased: usize,
     pub state: State,
@@ -43,10 +49,11 @@ pub struct Model {
     events: u32,
 }
 
-impl Model {
-    pub fn new(slots: usize) -> Self {
+impl<T: Copy> Model<T> {
+    pub fn new(slots: usize, is_urgent: fn(&T) -> bool) -> Self {
         Self {
             slots,
+            is_urgent,
             unpolled: VecDeque::new(),
             unreleased: 0,
             state: State::Running,
@@ -67,22 +74,17 @@ impl Model {
     }
 
     /// Stores the first ones; says how many.
-    fn store(&mut self, batch: &[Tagged]) -> usize {
+    fn store(&mut self, batch: &[T]) -> usize {
         let free = self.slots - self.unpolled.len() - self.unreleased;
         let stored = &batch[..if self.has_ended() { 0 } else { free.min(batch.len()) }];
         self.unpolled.extend(stored);
-        // What a consumer waits for that armed for solicited completions (N3).
-        let is_urgent = |entry: &Tagged| match entry.wc.status() {
-            WcStatus::SUCCESS => entry.solicited && entry.wc == recv(entry.wc.wr_id()),
-            _ => true,
-        };
         if !stored.is_empty() {
-            self.fire(stored.iter().any(is_urgent));
+            self.fire(stored.iter().any(self.is_urgent));
         }
         stored.len()
     }
 
-    pub fn push(&mut self, batch: &[Tagged]) -> Result<(), Dropped> {
+    pub fn push(&mut self, batch: &[T]) -> Result<(), Dropped> {
         let lost = (batch.len() - self.store(batch)) as u32;
         if lost == 0 {
             return Ok(());
@@ -95,7 +97,7 @@ impl Model {
         Err(Dropped { lost, total: self.dropped })
     }
 
-    pub fn try_push(&mut self, batch: &[Tagged]) -> Result<usize, TryPushError> {
+    pub fn try_push(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
         match self.store(batch) {
             0 if batch.is_empty() => Ok(0),
             0 if self.has_ended() => Err(TryPushError::Ended),
@@ -104,7 +106,7 @@ impl Model {
         }
     }
 
-    pub fn poll(&mut self, capacity: usize) -> Result<Vec<Tagged>, PollError> {
+    pub fn poll(&mut self, capacity: usize) -> Result<Vec<T>, PollError> {
         let count = capacity.min(self.unpolled.len());
         match self.state {
             _ if count > 0 || capacity == 0 => Ok(self.unpolled.drain(..count).collect()),
@@ -122,21 +124,63 @@ impl Model {
     }
 }
 
+/// How entries are made and judged, apart from how the engine does that.
+trait Modelled: Numbered {
+    fn make(what: Kind, solicited: bool, number: u64) -> Self::Pushed;
+    fn is_urgent(pushed: &Self::Pushed) -> bool;
+}
+
+impl Modelled for Wc {
+    fn make(what: Kind, solicited: bool, number: u64) -> Tagged {
+        let wc = match what {
+            Kind::Receive => recv(number),
+            Kind::Send => send(number),
+            Kind::Failure => failed(number),
+        };
+        Tagged { wc, tag: 0, solicited }
+    }
+
+    fn is_urgent(entry: &Tagged) -> bool {
+        match entry.wc.status() {
+            WcStatus::SUCCESS => entry.solicited && entry.wc == recv(entry.wc.wr_id()),
+            _ => true,
+        }
+    }
+}
+
+macro_rules! modelled {
+    ($($entry:ty),+) => {$(
+        impl Modelled for $entry {
+            fn make(what: Kind, _: bool, number: u64) -> Self {
+                let is_urgent = matches!(what, Kind::Failure);
+                let kind = if is_urgent { rules::Kind::Failure } else { rules::Kind::Send };
+                Self::pushed(kind, number)
+            }
+
+            fn is_urgent(entry: &Self) -> bool {
+                Entry::is_urgent(entry)
+            }
+        }
+    )+};
+}
+modelled!(Bytes16, Bytes4);
+
 /// Both queues, and how many completions there were.
-struct Both<'a> {
+struct Both<'a, E: Numbered> {
     kind: &'static str,
     /// Neither side, once it is dropped.
-    device: Option<Box<dyn Device + 'a>>,
-    app: Option<Box<dyn App + 'a>>,
+    device: Option<Box<dyn Device<E::Pushed> + 'a>>,
+    app: Option<Box<dyn App<Entry = E> + 'a>>,
     event_count: &'a EventCount,
-    model: Model,
+    model: Model<E::Pushed>,
     count: u64,
 }
 
-impl<'a> Both<'a> {
-    fn new(Sides { kind, device, app, event_count }: Sides<'a>) -> Self {
+impl<'a, E: Modelled + std::fmt::Debug> Both<'a, E> {
+    fn new(Sides { kind, device, app, event_count }: Sides<'a, E>) -> Self {
         let (device, app) = (Some(device), Some(app));
-        Self { kind, device, app, event_count, model: Model::new(CAPACITY), count: 0 }
+        let model = Model::new(CAPACITY, <E as Modelled>::is_urgent);
+        Self { kind, device, app, event_count, model, count: 0 }
     }
 
     fn step(&mut self, step: &Step) {
@@ -145,12 +189,7 @@ impl<'a> Both<'a> {
             (Step::Push { batch, is_alone, tries }, Some(device), _) => {
                 self.count += batch.len() as u64;
                 let make = |(&(what, solicited), number): (&(Kind, bool), u64)| {
-                    let wc = match what {
-                        Kind::Receive => recv(number),
-                        Kind::Send => send(number),
-                        Kind::Failure => failed(number),
-                    };
-                    Tagged { wc, tag: 0, solicited }
+                    E::make(what, solicited, number)
                 };
                 let batch: Vec<_> = batch.iter().zip(self.count..).map(make).collect();
                 let model = &mut self.model;
@@ -172,13 +211,14 @@ impl<'a> Both<'a> {
                 assert_eq!(device.is_abandoned(), self.model.is_abandoned, "{kind}");
             }
             (&Step::Poll(capacity), _, Some(app)) => {
-                let untouched = recv(u64::MAX);
+                let untouched = E::polled(rules::Kind::Receive, u64::MAX);
                 let mut out = vec![untouched; capacity];
                 let polled = app.poll(&mut out);
                 let count = polled.unwrap_or(0);
-                assert!(out[count..].iter().all(|wc| *wc == untouched), "{kind}: P4");
+                assert!(out[count..].iter().all(|entry| *entry == untouched), "{kind}: P4");
                 let expected = self.model.poll(capacity);
-                let expected = expected.map(|all| all.iter().map(|entry| entry.wc).collect());
+                let expected =
+                    expected.map(|all| all.iter().map(|pushed| *pushed.entry()).collect());
                 assert_eq!(polled.map(|_| out[..count].to_vec()), expected, "{kind}");
             }
             (&Step::Arm(on), _, Some(app)) => {
@@ -255,5 +295,7 @@ proptest! {
         steps in steps(60), app_goes_first in any::<bool>(), after in steps(12),
     ) {
         with_each(|sides| Both::new(sides).run(&steps, app_goes_first, &after));
+        with_each_of::<Bytes16>(|sides| Both::new(sides).run(&steps, app_goes_first, &after));
+        with_each_of::<Bytes4>(|sides| Both::new(sides).run(&steps, app_goes_first, &after));
     }
 }

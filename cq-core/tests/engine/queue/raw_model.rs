@@ -54,7 +54,7 @@ struct Both<'a> {
 impl<'a> Both<'a> {
     fn new(shape: &'a Shape, parts: &'a Parts) -> Self {
         let (tail, consumer) = (Tail::at(shape.start), parts.consumer(shape.start));
-        let model = Model::new(shape.limit());
+        let model = Model::new(shape.limit(), |_| false);
         Self { shape, parts, consumer, tail, kept: tail, since: Vec::new(), model, count: 0 }
     }
 

@@ -1,0 +1,103 @@
+//! The rule of entries that are taken in place.
+
+use cq_core::queue::{Consumer, OnChannel};
+use cq_core::transport::{PollCq, PollError, Signal};
+
+use super::software::Sides;
+use super::{Broken, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, holds, poll};
+
+/// A consumer whose entries can be taken in place. [`Consumer`] is one.
+pub trait InPlace: Consume {
+    /// Takes up to `most` entries, calls `each` with each one, and ends as `taken` says. Returns their number.
+    ///
+    /// # Errors
+    /// The queue has ended.
+    fn take(
+        &mut self,
+        most: usize,
+        taken: Taken,
+        each: impl FnMut(&Self::Entry),
+    ) -> Result<usize, PollError>;
+}
+
+/// How a batch ends that was taken in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is dropped.
+    All,
+    /// It is told that no more than so many were taken.
+    First(usize),
+    /// It is leaked.
+    Leaked,
+}
+
+impl<E: Numbered, S: Signal> InPlace for Consumer<'_, E, OnChannel<Option<S>>> {
+    fn take(
+        &mut self,
+        most: usize,
+        taken: Taken,
+        each: impl FnMut(&E),
+    ) -> Result<usize, PollError> {
+        let batch = self.poll_in_place(most)?;
+        let count = batch.len();
+        batch.iter().for_each(each);
+        match taken {
+            Taken::All => drop(batch),
+            Taken::First(count) => batch.release(count),
+            Taken::Leaked => core::mem::forget(batch),
+        }
+        Ok(count)
+    }
+}
+
+/// Entries that are taken in place are those that a poll would return next. As many slots are released as were taken.
+///
+/// # Errors
+/// Others are taken, or entries are lost or come again.
+pub fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
+    let mut sides = Sides::<S>::new();
+    let (capacity, mut pushed, mut polled) = (S::CAPACITY as u64, 0, 0);
+    for round in 0..6 * S::CAPACITY {
+        while pushed - polled < capacity {
+            let stored = sides.producer.push(&S::Entry::pushed(Kind::Receive, pushed));
+            holds(stored.is_ok(), "S7", "a slot was not released with the batch that was dropped")?;
+            pushed += 1;
+        }
+        let first = 1 + round % S::CAPACITY;
+        for (taken, released) in [
+            (Taken::Leaked, 0),
+            (Taken::First(0), 0),
+            (Taken::First(first), first as u64),
+            (Taken::All, pushed - polled - first as u64),
+        ] {
+            let (mut next, mut is_next) = (polled, true);
+            let count = sides.consumer.take(64, taken, |entry| {
+                // Spare bits, which hold a generation, may differ.
+                is_next &= entry.number() == S::Entry::polled(Kind::Receive, next).number();
+                next += 1;
+            });
+            let how = "what was taken in place is not what a poll returns next";
+            holds(is_next && next == pushed, "S7", how)?;
+            holds(count == Ok((pushed - polled) as usize), "S7", how)?;
+            polled += released;
+        }
+        let how = "what was taken in place came again";
+        holds(poll(sides.queue(), &mut buffer::<_, 2>())? == 0, "S7", how)?;
+    }
+    leaked_slots_are_kept::<S>()
+}
+
+/// A batch that is leaked releases nothing: the queue is as full as before.
+fn leaked_slots_are_kept<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
+    let (mut sides, mut count) = (Sides::<S>::new(), 0);
+    while count < 64 && sides.producer.try_push(&S::Entry::pushed(Kind::Receive, count)).is_ok() {
+        count += 1;
+    }
+    let taken = sides.consumer.take(64, Taken::Leaked, |_| {});
+    let is_full = sides.producer.try_push(&S::Entry::pushed(Kind::Receive, count)).is_err();
+    holds(taken == Ok(count as usize) && is_full, "S7", "a batch that was leaked released slots")?;
+    let mut out = buffer::<_, 64>();
+    let polled = sides.consumer.poll(&mut out);
+    let is_first = out[0] == S::Entry::polled(Kind::Receive, 0);
+    holds(polled == Ok(count as usize) && is_first, "S7", "a batch that was leaked took entries")
+}
