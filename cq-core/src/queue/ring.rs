@@ -152,7 +152,7 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     /// The generation of a position's round. Consecutive rounds differ, even where the position wraps, since the number
     /// of slots is a power of two.
     #[inline(always)]
-    const fn generation(&self, position: Position) -> u16 {
+    fn generation(&self, position: Position) -> u16 {
         let top = 1 << (A::BITS - 1);
         (position >> self.shift) as u16 & (top - 1) | top
     }

@@ -81,7 +81,7 @@ pub use self::arming::{
     n05_an_event_may_find_nothing, n06_no_wake_up_is_lost,
 };
 #[cfg(feature = "std")]
-pub use self::entry::entry;
+pub use self::entry::{entry, of_an_entry};
 pub use self::in_place::{InPlace, Taken, s07_in_place};
 pub use self::numbered::{Kind, Numbered};
 pub use self::polling::{
@@ -136,27 +136,45 @@ pub struct Broken {
     pub how: &'static str,
 }
 
+/// A check, with its name: `p01_order`.
+pub type Check = (&'static str, fn() -> Result<(), Broken>);
+
+/// A list of checks, each with its name.
+macro_rules! checks {
+    ($($check:ident $(::<$of:ty>)? ($($argument:expr),*),)+) => {
+        [$((stringify!($check), (|| $check$(::<$of>)?($($argument),*)) as fn() -> _)),+].into_iter()
+    };
+}
+use checks;
+
 /// Checks all rules, each on a new queue.
 ///
 /// # Errors
 /// The first rule that is broken.
 pub fn all<F: Fixture>() -> Result<(), Broken> {
+    of_a_transport::<F>().try_for_each(|(_, check)| check())
+}
+
+/// The checks of a transport.
+fn of_a_transport<F: Fixture>() -> impl Iterator<Item = Check> {
     const { assert!(F::CAPACITY >= 2, "the checks need a queue of at least 2") };
-    p03_empty_is_no_error(&mut F::new())?;
-    p06_empty_buffer(&mut F::new())?;
-    p07_no_more_than_asked(&mut F::new())?;
-    p01_order(&mut F::new())?;
-    p02_polled_is_gone(&mut F::new())?;
-    p04_the_rest_stays(&mut F::new())?;
-    p05_returns(&mut F::new())?;
-    n01_one_event_for_an_arm(&mut F::new())?;
-    n02_arming_raises_nothing(&mut F::new())?;
-    for kind in [Kind::Solicited, Kind::Failure, Kind::FailedReceive] {
-        n03_solicited(&mut F::new(), kind)?;
-    }
-    n04_never_weakens(&mut F::new())?;
-    n05_an_event_may_find_nothing(&mut F::new())?;
-    n06_no_wake_up_is_lost(F::new)
+    checks![
+        p03_empty_is_no_error(&mut F::new()),
+        p06_empty_buffer(&mut F::new()),
+        p07_no_more_than_asked(&mut F::new()),
+        p01_order(&mut F::new()),
+        p02_polled_is_gone(&mut F::new()),
+        p04_the_rest_stays(&mut F::new()),
+        p05_returns(&mut F::new()),
+        n01_one_event_for_an_arm(&mut F::new()),
+        n02_arming_raises_nothing(&mut F::new()),
+        n03_solicited(&mut F::new(), Kind::Solicited),
+        n03_solicited(&mut F::new(), Kind::Failure),
+        n03_solicited(&mut F::new(), Kind::FailedReceive),
+        n04_never_weakens(&mut F::new()),
+        n05_an_event_may_find_nothing(&mut F::new()),
+        n06_no_wake_up_is_lost(F::new),
+    ]
 }
 
 /// Fails with the broken rule if `is` is false.

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken};
-use cq_core::wc::Wc;
-use cq_verbs::polling::ArmWc;
+use cq_core::transport::{Arm, Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken};
 
-use crate::queue::{KEY, expect};
+use crate::queue::{KEY, Modelled, expect};
 use crate::threads::Monitor;
 
 /// What the assertions about sleepers say.
@@ -100,16 +98,16 @@ impl Block for Channel {
     }
 }
 
-/// Takes numbered completions until `pushes` have come, or the queue says that it overran; sleeps while
+/// Takes numbered entries until `pushes` have come, or the queue says that it overran; sleeps while
 /// there are none. Says how many came.
 ///
 /// # Panics
 /// They come in another order, torn, or after a lost wake-up.
-pub fn take_all<T: ArmWc>(
+pub fn take_all<T: Arm<Entry: Modelled>>(
     transport: T,
     channel: &mut Channel,
     on: Notify,
-    buffer: &mut [Wc],
+    buffer: &mut [T::Entry],
     pushes: u64,
 ) -> u64 {
     let mut cq = CompletionQueue::new(transport);
@@ -118,9 +116,9 @@ pub fn take_all<T: ArmWc>(
         match take_some(&mut cq, channel, on, buffer) {
             Ok(count) => {
                 assert_ne!(count, 0, "woke with nothing");
-                for wc in &buffer[..count] {
+                for entry in &buffer[..count] {
                     taken += 1;
-                    expect(wc, taken);
+                    expect(entry, taken);
                 }
             }
             Err(WaitError::Poll(PollError::Overrun { .. } | PollError::Closed)) => break,
@@ -135,11 +133,11 @@ pub fn take_all<T: ArmWc>(
 ///
 /// # Errors
 /// The queue or the channel failed.
-pub fn take_some<T: ArmWc>(
+pub fn take_some<T: Arm>(
     cq: &mut CompletionQueue<T>,
     channel: &mut Channel,
     on: Notify,
-    buffer: &mut [Wc],
+    buffer: &mut [T::Entry],
 ) -> Result<usize, WaitError> {
     if on == Notify::Next {
         return Ok(cq.wait(buffer, channel, None)?.len());

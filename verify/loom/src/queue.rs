@@ -1,12 +1,42 @@
-//! Numbered completions, and a raw queue that threads can own together.
+//! Numbered completions and other entries, and a raw queue that threads can own together.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use cq_core::queue::raw::{RawConsumer, RawProducer, RawQueue, Slot, Tag};
-use cq_core::queue::{Control, NoChannel, OnChannel, Position, Tail};
+use cq_core::queue::{Control, NoChannel, OnChannel, Position, Tagged, Tail};
 use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use cq_testing::raw_queue;
+use cq_testing::rules::{Kind, Numbered};
+
+/// What the queue of a model holds.
+pub trait Modelled: Numbered + Debug {
+    /// The entry with this number.
+    fn numbered(number: u64) -> Self {
+        Self::polled(Kind::Receive, number)
+    }
+
+    /// What is pushed for it.
+    fn tagged(number: u64, solicited: bool) -> Self::Pushed {
+        Self::pushed(if solicited { Kind::Solicited } else { Kind::Receive }, number)
+    }
+}
+
+impl Modelled for Bytes16 {}
+impl Modelled for Bytes4 {}
+impl Modelled for Spare2 {}
+
+impl Modelled for Wc {
+    fn numbered(number: u64) -> Self {
+        numbered(number)
+    }
+
+    fn tagged(number: u64, solicited: bool) -> Tagged {
+        Tagged { wc: numbered(number), tag: number as u32, solicited }
+    }
+}
 
 /// The successful completion with this number; every field is made from it, so that a mixture of two
 /// equals neither. It is a receive, so that it can be solicited.
@@ -29,9 +59,9 @@ pub fn numbered(number: u64) -> Wc {
 ///
 /// # Panics
 /// It is not.
-pub fn expect(got: &Wc, number: u64) {
-    assert_eq!(got.wr_id(), number, "lost, doubled or out of order");
-    assert_eq!(*got, numbered(number), "torn");
+pub fn expect<E: Modelled>(got: &E, number: u64) {
+    assert_eq!(got.number(), number, "lost, doubled or out of order");
+    assert_eq!(*got, E::numbered(number), "torn");
 }
 
 /// The name of every queue here.

@@ -2,11 +2,16 @@
 
 use cq_core::wc::Wc;
 
-use crate::queue::{expect, numbered};
+use crate::queue::{Modelled, expect};
 
 /// The `nth` completion, from 1, of a producer.
 pub fn of(producer: u64, nth: u64) -> Wc {
-    numbered(producer * 64 + nth)
+    entry_of(producer, nth)
+}
+
+/// The `nth` entry.
+pub fn entry_of<E: Modelled>(producer: u64, nth: u64) -> E {
+    E::numbered(producer * 64 + nth)
 }
 
 /// What has come of each producer.
@@ -18,11 +23,11 @@ impl Taken {
     ///
     /// # Panics
     /// One is not.
-    pub fn add(&mut self, wcs: &[Wc]) {
-        for wc in wcs {
-            let taken = &mut self.0[usize::from(wc.wr_id() >= 64)];
+    pub fn add<E: Modelled>(&mut self, entries: &[E]) {
+        for entry in entries {
+            let taken = &mut self.0[usize::from(entry.number() >= 64)];
             *taken += 1;
-            expect(wc, wc.wr_id() / 64 * 64 + *taken);
+            expect(entry, entry.number() / 64 * 64 + *taken);
         }
     }
 

@@ -4,11 +4,13 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use std::boxed::Box;
 use std::rc::Rc;
+use std::vec::Vec;
 
 use cq_core::queue::{self, Consumer, OnChannel, Producer};
 use cq_core::transport::{CqKey, EventError, Events, Signal};
 
-use super::{Broken, Numbered, Software, s07_in_place, software};
+use super::software::of_a_software_queue;
+use super::{Broken, Check, Numbered, Software, checks, s07_in_place};
 
 const KEY: CqKey = CqKey { index: 3, generation: 9 };
 
@@ -67,9 +69,8 @@ mod shared {
         Heap: SharedProducer, SharedConsumer, 6, HeapCq::<E>::of_entries(6).expect("a valid capacity");
     }
 
-    pub fn queues<E: Numbered>() -> Result<(), Broken> {
-        software::<Inline<E>>()?;
-        software::<Heap<E>>()
+    pub fn checks_of<E: Numbered>() -> impl Iterator<Item = Check> {
+        of_a_software_queue::<Inline<E>>().chain(of_a_software_queue::<Heap<E>>())
     }
 }
 
@@ -85,11 +86,16 @@ mod shared {
 /// # Errors
 /// The first rule that is broken.
 pub fn entry<E: Numbered>() -> Result<(), Broken> {
-    software::<Inline<E>>()?;
-    software::<Heap<E>>()?;
-    s07_in_place::<Inline<E>>()?;
-    s07_in_place::<Heap<E>>()?;
+    of_an_entry::<E>().into_iter().try_for_each(|(_, check)| check())
+}
+
+/// The checks of [`entry()`]. There is one of each name for each kind of queue.
+#[must_use]
+pub fn of_an_entry<E: Numbered>() -> Vec<Check> {
+    let in_place = checks![s07_in_place::<Inline<E>>(), s07_in_place::<Heap<E>>(),];
+    let lone = of_a_software_queue::<Inline<E>>().chain(of_a_software_queue::<Heap<E>>());
+    let checks = lone.chain(in_place);
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    shared::queues::<E>()?;
-    Ok(())
+    let checks = checks.chain(shared::checks_of::<E>());
+    checks.collect()
 }

@@ -3,21 +3,21 @@
 
 use cq_core::queue::{HeapCq, mpsc};
 use cq_core::sync::Site;
-use cq_core::transport::{Notify, PollError};
+use cq_core::transport::{Notify, PollCq, PollError};
 use cq_core::wc::Wc;
-use cq_verbs::polling::PollWc;
+use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_all};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::{KEY, numbered};
-use verify_loom::shared::{Taken, of};
+use verify_loom::queue::{KEY, Modelled, numbered};
+use verify_loom::shared::{Taken, entry_of, of};
 use verify_loom::threads::spawn;
 
 const TOO_EARLY: &str = "the end came before a stored completion";
 
 /// Polls until the end; says how many came.
-fn drain(consumer: &mut impl PollWc, taken: &mut Taken) {
-    let mut buffer = [Wc::default(); 2];
+fn drain<C: PollCq<Entry: Modelled>>(consumer: &mut C, taken: &mut Taken) {
+    let mut buffer = [C::Entry::numbered(0); 2];
     loop {
         match consumer.poll(&mut buffer) {
             Ok(0) => thread::yield_now(),
@@ -27,12 +27,11 @@ fn drain(consumer: &mut impl PollWc, taken: &mut Taken) {
     }
 }
 
-#[test]
-fn one_producer_s_last_completion_comes_before_the_end() {
-    model("one producer goes", || {
-        let (mut producer, mut consumer) = HeapCq::new(2).unwrap().split();
+fn one_goes<E: Modelled>(name: &str) {
+    model(name, || {
+        let (mut producer, mut consumer) = HeapCq::<E>::of_entries(2).unwrap().split();
         let producer = thread::spawn(move || {
-            (1..=2).for_each(|nth| producer.push(&of(0, nth)).unwrap());
+            (1..=2).for_each(|nth| producer.push(&entry_of::<E>(0, nth)).unwrap());
         });
         let mut taken = Taken::default();
         drain(&mut consumer, &mut taken);
@@ -41,6 +40,14 @@ fn one_producer_s_last_completion_comes_before_the_end() {
     })
     .must_fail_without([Site::Latch, Site::ReadLatch], TOO_EARLY)
     .must_fail_without([Site::Publish], UNORDERED);
+}
+
+#[test]
+fn one_producer_s_last_completion_comes_before_the_end() {
+    one_goes::<Wc>("one producer goes");
+    one_goes::<Bytes16>("one producer goes, 16 bytes");
+    one_goes::<Bytes4>("one producer goes, 4 bytes");
+    one_goes::<Spare2>("one producer goes, 2 spare bits");
 }
 
 /// One producer is here, so that the consumer knows of nobody else that it is the last one.

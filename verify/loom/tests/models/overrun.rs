@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::queue::raw::RawConsumer;
-use cq_core::queue::{Dropped, Tagged, Tail};
+use cq_core::queue::{Dropped, HeapCq, Tail};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
+use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use loom::sync::atomic::{
     AtomicU64 as Credits,
     Ordering::{Acquire, Release},
 };
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::{Queue, expect, numbered};
+use verify_loom::queue::{Modelled, Queue, expect, numbered};
 use verify_loom::threads::spawn;
 
 const TOO_EARLY: &str = "the error came before a stored completion";
@@ -28,17 +28,55 @@ struct Shape {
     batch: usize,
 }
 
-fn overrun(shape: Shape) {
+/// A raw queue. Completions and tags come numbered.
+fn raw(shape: Shape) {
     let queue = Queue::with_storage(shape.promised, shape.storage);
+    let producers = Arc::clone(&queue);
+    let mut tail = Tail::at(0);
+    let push = move |number| {
+        let mut producer = producers.producer(tail);
+        let pushed = producer.push(&Wc::tagged(number, false));
+        tail = producer.tail();
+        pushed
+    };
+    let mut consumer = queue.consumer(0);
+    overrun::<Wc, _>(shape, push, |buffer, taken| {
+        consumer.poll_with(buffer, |wc, tag| {
+            *taken += 1;
+            expect(wc, *taken);
+            assert_eq!(u64::from(tag), *taken, "the tag of another completion");
+        })
+    });
+}
+
+/// A queue in memory of its own. Entries come numbered.
+fn own<E: Modelled>(shape: Shape) {
+    let queue = HeapCq::<E>::with_slots(shape.promised, shape.storage).unwrap();
+    let (mut producer, mut consumer) = queue.split();
+    let push = move |number| producer.push(&E::numbered(number));
+    overrun::<E, _>(shape, push, |buffer, taken| {
+        let count = consumer.poll(buffer)?;
+        for entry in &buffer[..count] {
+            *taken += 1;
+            expect(entry, *taken);
+        }
+        Ok(count)
+    });
+}
+
+fn overrun<E: Modelled, P: FnMut(u64) -> Result<(), Dropped> + 'static>(
+    shape: Shape,
+    push: P,
+    mut take: impl FnMut(&mut [E], &mut u64) -> Result<usize, PollError>,
+) {
     // Beside the protocol: loom does not see it.
     let stored = Arc::new(AtomicU64::new(0));
-    let mut consumer = queue.consumer(0);
-    let producer = spawn((&queue, &stored), move |(queue, stored)| produce(&queue, &stored, shape));
+    let producer = spawn(&stored, move |stored| produce(push, &stored, shape));
 
-    let mut buffer = vec![Wc::default(); shape.batch];
+    let mut buffer = vec![E::numbered(0); shape.batch];
     let (mut taken, mut errors) = (0, 0);
     while taken < shape.pushes && errors < 2 {
-        match take(&mut consumer, &mut buffer, &mut taken) {
+        match take(&mut buffer, &mut taken) {
             Ok(0) if errors == 0 => thread::yield_now(),
             Ok(_) => assert_eq!(errors, 0, "the overrun was forgotten"),
             Err(_) => {
@@ -47,32 +85,21 @@ fn overrun(shape: Shape) {
             }
         }
     }
-    let dropped = producer.join().unwrap();
+    let (dropped, _producer) = producer.join().unwrap();
     assert_eq!(taken + u64::from(dropped), shape.pushes, "lost without being counted");
     let end = if dropped == 0 { Ok(0) } else { Err(PollError::Overrun { dropped: Some(dropped) }) };
-    assert_eq!(consumer.poll(&mut buffer), end);
+    assert_eq!(take(&mut buffer, &mut taken), end);
 }
 
-/// Polls once; completions and tags come numbered.
-fn take(
-    consumer: &mut RawConsumer<'_>,
-    buffer: &mut [Wc],
-    taken: &mut u64,
-) -> Result<usize, PollError> {
-    consumer.poll_with(buffer, |wc, tag| {
-        *taken += 1;
-        expect(wc, *taken);
-        assert_eq!(u64::from(tag), *taken, "the tag of another completion");
-    })
-}
-
-/// Says how many were dropped.
-fn produce(queue: &Queue, stored: &AtomicU64, shape: Shape) -> u32 {
-    let mut producer = queue.producer(Tail::at(0));
+/// Says how many were dropped, and gives back who pushed, so that the queue is not closed.
+fn produce<P: FnMut(u64) -> Result<(), Dropped>>(
+    mut push: P,
+    stored: &AtomicU64,
+    shape: Shape,
+) -> (u32, P) {
     let mut refused = 0;
     for number in 1..=shape.pushes {
-        let entry = Tagged { wc: numbered(number), tag: number as u32, solicited: false };
-        match producer.push(&entry) {
+        match push(number) {
             Ok(()) => {
                 assert_eq!(refused, 0, "stored after the overrun");
                 stored.fetch_add(1, SeqCst);
@@ -84,15 +111,24 @@ fn produce(queue: &Queue, stored: &AtomicU64, shape: Shape) -> u32 {
             }
         }
     }
-    refused
+    (refused, push)
 }
 
 #[test]
 fn o03_stored_entries_come_before_the_error() {
     for (capacity, pushes, batch) in [(1, 3, 1), (2, 4, 2)] {
         let shape = Shape { promised: capacity, storage: capacity as usize, pushes, batch };
-        model(format!("overrun of {capacity}"), move || overrun(shape))
+        model(format!("overrun of {capacity}"), move || raw(shape))
             .must_fail_without([Site::Latch, Site::ReadLatch], TOO_EARLY);
+    }
+    type Body = fn(Shape);
+    let bodies: [(&str, Body); 3] =
+        [("16 bytes", own::<Bytes16>), ("4 bytes", own::<Bytes4>), ("2 spare bits", own::<Spare2>)];
+    for (entry, body) in bodies {
+        let shape = Shape { promised: 1, storage: 1, pushes: 3, batch: 1 };
+        model(format!("overrun of 1, {entry}"), move || body(shape))
+            .must_fail_without([Site::Latch, Site::ReadLatch], TOO_EARLY)
+            .must_fail_without([Site::Publish, Site::Observe], UNORDERED);
     }
 }
 
@@ -100,7 +136,7 @@ fn o03_stored_entries_come_before_the_error() {
 fn o01_the_promise_is_kept() {
     for (promised, storage) in [(1, 1), (2, 2), (3, 4)] {
         let shape = Shape { promised, storage, pushes: promised.into(), batch: 1 };
-        model(format!("exactly {promised} in {storage} slots"), move || overrun(shape))
+        model(format!("exactly {promised} in {storage} slots"), move || raw(shape))
             .must_fail_without([Site::Publish], UNORDERED);
     }
 }

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use cq_core::queue::{HeapCq, Position, Tail, TryPushError};
 use cq_core::sync::Site;
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_verbs::polling::PollWc;
+use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::{Queue, expect, numbered};
+use verify_loom::queue::{Modelled, Queue, expect};
 use verify_loom::threads::spawn;
 
 const OVERWRITTEN: &str = "overwritten before it was given back";
@@ -37,10 +38,10 @@ impl Shape {
 }
 
 /// A queue in memory of its own.
-fn fifo(shape: Shape) {
-    let (mut producer, consumer) =
-        HeapCq::with_slots(shape.promised(), shape.capacity).unwrap().split();
-    run(shape, move |batch| producer.try_push_batch(batch), consumer, |consumer| consumer);
+fn fifo<E: Modelled>(shape: Shape) {
+    let queue = HeapCq::<E>::with_slots(shape.promised(), shape.capacity).unwrap();
+    let (mut producer, consumer) = queue.split();
+    run(shape, move |batch: &[E]| producer.try_push_batch(batch), consumer, |consumer| consumer);
 }
 
 /// A raw queue.
@@ -60,9 +61,9 @@ fn raw_fifo(shape: Shape) {
     });
 }
 
-fn run<C: PollWc>(
+fn run<C: PollCq<Entry: Modelled>>(
     shape: Shape,
-    push: impl FnMut(&[Wc]) -> Result<usize, TryPushError> + 'static,
+    push: impl FnMut(&[C::Entry]) -> Result<usize, TryPushError> + 'static,
     mut consumer: C,
     renew: impl Fn(C) -> C,
 ) {
@@ -70,13 +71,13 @@ fn run<C: PollWc>(
     let handed_out = Arc::new(AtomicU64::new(0));
     let producer = spawn(&handed_out, move |handed_out| produce(push, &handed_out, shape));
 
-    let mut buffer = vec![Wc::default(); shape.batch];
+    let mut buffer = vec![C::Entry::numbered(0); shape.batch];
     let mut last = 0;
     while last < shape.entries {
         let count = consumer.poll(&mut buffer).unwrap();
-        for wc in &buffer[..count] {
+        for entry in &buffer[..count] {
             last += 1;
-            expect(wc, last);
+            expect(entry, last);
         }
         handed_out.store(last, SeqCst);
         if count == 0 {
@@ -90,12 +91,12 @@ fn run<C: PollWc>(
 }
 
 /// Gives back who pushed, so that the queue is not closed yet.
-fn produce<P: FnMut(&[Wc]) -> Result<usize, TryPushError>>(
+fn produce<E: Modelled, P: FnMut(&[E]) -> Result<usize, TryPushError>>(
     mut push: P,
     handed_out: &AtomicU64,
     shape: Shape,
 ) -> P {
-    let all: Vec<_> = (1..=shape.entries).map(numbered).collect();
+    let all: Vec<_> = (1..=shape.entries).map(E::numbered).collect();
     for mut run in all.chunks(shape.run) {
         while let Some(last) = run.last() {
             match push(run) {
@@ -103,7 +104,7 @@ fn produce<P: FnMut(&[Wc]) -> Result<usize, TryPushError>>(
                 Err(TryPushError::Full) => thread::yield_now(),
                 Err(other) => panic!("{other}"),
             }
-            let (pushed, taken) = (last.wr_id() - run.len() as u64, handed_out.load(SeqCst));
+            let (pushed, taken) = (last.number() - run.len() as u64, handed_out.load(SeqCst));
             // A batch may have been given back that is not handed out yet.
             let most = (shape.capacity + shape.batch) as u64;
             assert!(pushed <= taken + most, "{OVERWRITTEN}");
@@ -115,14 +116,8 @@ fn produce<P: FnMut(&[Wc]) -> Result<usize, TryPushError>>(
 /// Runs the shape in memory of the queue's own; and raw, from three places: the beginning, two entries before the
 /// generation starts again, and two before the position does. What differs there is arithmetic only.
 fn fifo_across_wraps(name: &str, shape: Shape) {
-    let right = |name: String, body: fn(Shape), shape: Shape| {
-        model(name, move || body(shape)).must_fail_without(
-            [Site::Publish, Site::Observe, Site::ReleaseHead, Site::AcquireHead],
-            UNORDERED,
-        );
-    };
     if !shape.renewed {
-        right(format!("{name}, own memory"), fifo, shape);
+        right(format!("{name}, own memory"), fifo::<Wc>, shape);
     }
     right(name.into(), raw_fifo, shape);
     let end_of_generations = (shape.capacity as Position) << 15;
@@ -130,6 +125,21 @@ fn fifo_across_wraps(name: &str, shape: Shape) {
         let shape = Shape { start: end.wrapping_sub(2), ..shape };
         model(format!("{name}, {wraps} wraps"), move || raw_fifo(shape));
     }
+}
+
+/// Runs the shape, and without each ordering.
+fn right(name: String, body: fn(Shape), shape: Shape) {
+    model(name, move || body(shape)).must_fail_without(
+        [Site::Publish, Site::Observe, Site::ReleaseHead, Site::AcquireHead],
+        UNORDERED,
+    );
+}
+
+/// Runs the shape with other entries than completions: generations in an array, and in the fewest spare bits.
+fn fifo_of_entries(name: &str, shape: Shape) {
+    right(format!("{name}, 16 bytes"), fifo::<Bytes16>, shape);
+    right(format!("{name}, 4 bytes"), fifo::<Bytes4>, shape);
+    right(format!("{name}, 2 spare bits"), fifo::<Spare2>, shape);
 }
 
 /// Batches of one, from the beginning, no lag.
@@ -169,4 +179,11 @@ fn ring_whose_head_lags() {
 fn ring_whose_consumers_take_turns() {
     let shape = Shape { renewed: true, ..ring_of(1, 4) };
     fifo_across_wraps("ring of 1, consumers take turns", shape);
+}
+
+/// At least three rounds, after which a generation of two bits comes again.
+#[test]
+fn rings_of_other_entries() {
+    fifo_of_entries("ring of 1", ring_of(1, 4));
+    fifo_of_entries("ring of 2, batches of 2", Shape { batch: 2, ..ring_of(2, 7) });
 }
