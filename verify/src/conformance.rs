@@ -19,6 +19,7 @@
 //! | `stand`, `plan`, `expect` | what the cases are written with: two ends, their setup, waiting with a deadline |
 //! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, state transitions, memory windows, shared receive queues and datagrams |
 //! | `peer` | the same for connecting by addresses: one side of a connection, the passive one [far](Device::open_far) |
+//! | `engine` | the engine's own queues, which no transport is needed for |
 //! | `run` | running cases in this process |
 //! | `drive` | running cases in other processes, so that a case that panics, hangs or crashes fails alone |
 //! | `verdict` | the table of results, and what is wrong with it |
@@ -52,6 +53,7 @@ mod datagram_failures;
 mod datagrams;
 mod deviations;
 mod drive;
+mod engine;
 mod expect;
 mod failures;
 mod failures_local;
@@ -100,6 +102,7 @@ mod windows;
 pub use confined::{CONFINED, Confined};
 pub use deviations::{Deviation, deviations};
 pub use drive::{Outcome, Part, Progress, run, run_side_by_side};
+use engine::ENGINE;
 pub use rules::{Rule, hidden, rules};
 pub use run::{named, run_here};
 pub use verdict::Verdict;
@@ -127,7 +130,7 @@ impl Case {
     }
 }
 
-/// A transport under test.
+/// A transport under test, or the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Transport {
     /// The heading of its column.
@@ -166,6 +169,7 @@ pub const TRANSPORTS: &[Transport] = &[
     Transport { name: RXE_LOOP_2, cases: on_two_processes, runs: Runs::Anywhere },
     Transport { name: VERBS_LOOP, cases: on_verbs, runs: Runs::Preloaded },
     Transport { name: VERBS_RXE, cases: on_rxe, runs: Runs::OnADevice },
+    Transport { name: ENGINE, cases: engine::cases, runs: Runs::Anywhere },
 ];
 
 /// The loopback.
