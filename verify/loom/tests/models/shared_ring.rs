@@ -9,13 +9,15 @@ use cq_core::queue::{Dropped, Position};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
+use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use loom::sync::atomic::{
     AtomicBool as Credit,
     Ordering::{Acquire, Release},
 };
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::shared::{Taken, of};
+use verify_loom::queue::Modelled;
+use verify_loom::shared::{Taken, entry_of, of};
 use verify_loom::threads::spawn;
 
 const PRODUCERS: usize = 2;
@@ -43,8 +45,8 @@ impl Shape {
 }
 
 /// Both push all they have, whether there is room or not.
-fn overrun(shape: Shape) {
-    let queue = HeapCq::starting_at(shape.capacity as u32, shape.start).unwrap();
+fn overrun<E: Modelled>(shape: Shape) {
+    let queue = HeapCq::<E>::starting_at(shape.capacity as u32, shape.start).unwrap();
     let (last, mut consumer) = queue.split();
     let producers = [0, 1].map(|which| {
         spawn(&last, move |mut producer| (produce(which, &mut producer, shape), producer))
@@ -68,16 +70,16 @@ fn overrun(shape: Shape) {
             Err(PollError::Overrun { dropped: Some(most) })
         }
     };
-    assert_eq!(consumer.poll(&mut [Wc::default()]), end);
+    assert_eq!(consumer.poll(&mut [E::numbered(0)]), end);
 }
 
 /// Polls once. After an error there must be nothing more.
-fn take(
-    consumer: &mut SharedConsumer<'_>,
+fn take<E: Modelled>(
+    consumer: &mut SharedConsumer<'_, E>,
     taken: &mut Taken,
     failed: bool,
 ) -> Result<usize, PollError> {
-    let mut buffer = [Wc::default(); 2];
+    let mut buffer = [E::numbered(0); 2];
     let count = consumer.poll(&mut buffer)?;
     assert!(!failed || count == 0, "{TOO_EARLY}");
     taken.add(&buffer[..count]);
@@ -85,12 +87,17 @@ fn take(
 }
 
 /// Says how many the queue had dropped, as told for each completion that was refused.
-fn produce(which: u64, producer: &mut SharedProducer<'_>, shape: Shape) -> Vec<u32> {
+fn produce<E: Modelled>(
+    which: u64,
+    producer: &mut SharedProducer<'_, E>,
+    shape: Shape,
+) -> Vec<u32> {
     let (mut refused, mut nth) = (Vec::new(), 0);
     for &batch in shape.batches[which as usize] {
-        let wcs: Vec<_> = (1..=batch as u64).map(|more| of(which, nth + more)).collect();
+        let of = |more| entry_of::<E>(which, nth + more);
+        let entries: Vec<_> = (1..=batch as u64).map(of).collect();
         nth += batch as u64;
-        match producer.push_batch(&wcs) {
+        match producer.push_batch(&entries) {
             Ok(()) => assert!(refused.is_empty(), "{TOO_LATE}"),
             Err(PushError::Dropped(Dropped { lost, total })) => {
                 assert!(lost as usize == batch || refused.is_empty(), "{TOO_LATE}");
@@ -105,7 +112,7 @@ fn produce(which: u64, producer: &mut SharedProducer<'_>, shape: Shape) -> Vec<u
 #[test]
 fn o03_everything_reserved_is_handed_out_before_the_error() {
     let shape = Shape { capacity: 2, start: 0, batches: [&[1, 1], &[1, 1]], polls: 3 };
-    model("two producers, overrun of 2", move || overrun(shape))
+    model("two producers, overrun of 2", move || overrun::<Wc>(shape))
         .must_fail_without(
             [Site::Publish, Site::Observe, Site::AcquireHead, Site::ReleaseHead],
             UNORDERED,
@@ -113,10 +120,29 @@ fn o03_everything_reserved_is_handed_out_before_the_error() {
         .must_fail_without([Site::Latch, Site::ReadLatch], MISCOUNTED);
     // A batch is stored as far as it fits.
     let shape = Shape { batches: [&[2], &[2]], polls: 2, ..shape };
-    model("two producers, batches overrun 2", move || overrun(shape))
+    model("two producers, batches overrun 2", move || overrun::<Wc>(shape))
         .must_fail_without([Site::Publish], UNORDERED);
     let shape = Shape { capacity: 4, batches: [&[3], &[3]], ..shape };
-    model("two producers, batches overrun 4", move || overrun(shape));
+    model("two producers, batches overrun 4", move || overrun::<Wc>(shape));
+}
+
+/// With other entries than completions, in a ring of one: each that is stored is of another round.
+#[test]
+fn o03_every_entry_reserved_is_handed_out_before_the_error() {
+    type Body = fn(Shape);
+    let bodies: [(&str, Body); 3] = [
+        ("16 bytes", overrun::<Bytes16>),
+        ("4 bytes", overrun::<Bytes4>),
+        ("2 spare bits", overrun::<Spare2>),
+    ];
+    let shape = Shape { capacity: 1, start: 0, batches: [&[1, 1], &[1, 1]], polls: 3 };
+    for (entry, body) in bodies {
+        model(format!("two producers, overrun of 1, {entry}"), move || body(shape))
+            .must_fail_without(
+                [Site::Publish, Site::Observe, Site::AcquireHead, Site::ReleaseHead],
+                UNORDERED,
+            );
+    }
 }
 
 /// The ring is full of one completion of each producer. Whoever's has been polled has a credit for another
