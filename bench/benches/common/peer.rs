@@ -3,29 +3,31 @@
 
 use cq_core::wc::Wc;
 
-/// A queue under test.
-pub trait Peer {
+use super::entries::Item;
+
+/// A queue under test, of these entries.
+pub trait Peer<E: Item = Wc> {
     /// What the reports call it.
     const NAME: &'static str;
     /// Where its entries are, if the two sides borrow it; empty at first.
     type Memory: Default;
     /// The producer's side.
-    type Sender<'a>: Sender;
+    type Sender<'a>: Sender<E>;
     /// The consumer's side.
-    type Receiver<'a>: Receiver;
+    type Receiver<'a>: Receiver<E>;
 
     /// The two sides of a queue of so many entries, a power of two, in memory that was not used before.
     fn open(memory: &mut Self::Memory, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>);
 }
 
 /// The producer's side of a queue.
-pub trait Sender: Send {
+pub trait Sender<E = Wc>: Send {
     /// Sends as many of the batch as there is room for, and says how many.
-    fn send(&mut self, batch: &[Wc]) -> usize;
+    fn send(&mut self, batch: &[E]) -> usize;
 
     /// Sends the whole batch, waiting for room.
     #[inline(always)]
-    fn send_all(&mut self, batch: &[Wc]) {
+    fn send_all(&mut self, batch: &[E]) {
         let mut sent = self.send(batch);
         while sent < batch.len() {
             sent += self.send(&batch[sent..]);
@@ -34,14 +36,20 @@ pub trait Sender: Send {
 }
 
 /// The consumer's side of a queue.
-pub trait Receiver: Send {
+pub trait Receiver<E = Wc>: Send {
     /// Receives as many entries as there are and `buffer` can hold, and says how many.
-    fn receive(&mut self, buffer: &mut [Wc]) -> usize;
+    fn receive(&mut self, buffer: &mut [E]) -> usize;
+}
+
+/// A receiver that shows entries where they lie in the queue.
+pub trait Reader<E = Wc>: Receiver<E> {
+    /// Shows up to `most` entries, in one slice or two, gives their slots back, and says how many they were.
+    fn read(&mut self, most: usize, see: impl FnMut(&[E])) -> usize;
 }
 
 /// The batch of a queue that takes one entry at a time.
 #[inline(always)]
-pub fn send_each(batch: &[Wc], mut send: impl FnMut(&Wc) -> bool) -> usize {
+pub fn send_each<E>(batch: &[E], mut send: impl FnMut(&E) -> bool) -> usize {
     for (sent, wc) in batch.iter().enumerate() {
         if !send(wc) {
             return sent;
@@ -52,7 +60,7 @@ pub fn send_each(batch: &[Wc], mut send: impl FnMut(&Wc) -> bool) -> usize {
 
 /// The batch of a queue that gives one entry at a time.
 #[inline(always)]
-pub fn receive_each(buffer: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) -> usize {
+pub fn receive_each<E>(buffer: &mut [E], mut receive: impl FnMut() -> Option<E>) -> usize {
     let mut received = 0;
     for place in buffer {
         let Some(wc) = receive() else { break };
@@ -62,23 +70,31 @@ pub fn receive_each(buffer: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) 
     received
 }
 
-/// Implements the two sides of a queue: how a batch is sent, and how entries are received into a buffer; both are inlined.
+/// Implements the two sides of a queue, of any [`Item`] `E` or of [`Wc`]: how a batch is sent, and how
+/// entries are received into a buffer; both are inlined.
 macro_rules! sides {
+    (E: $($rest:tt)*) => {
+        $crate::common::peer::sides!(@ E [E: $crate::common::entries::Item] $($rest)*);
+    };
+    (Wc: $($rest:tt)*) => {
+        $crate::common::peer::sides!(@ Wc [] $($rest)*);
+    };
     (
+        @ $entry:ident [$($bound:tt)*]
         $sender:ty: |$tx:ident, $batch:ident| $send:expr,
         $receiver:ty: |$rx:ident, $buffer:ident| $receive:expr $(,)?
     ) => {
-        impl $crate::common::peer::Sender for $sender {
+        impl<$($bound)*> $crate::common::peer::Sender<$entry> for $sender {
             #[inline(always)]
-            fn send(&mut self, $batch: &[cq_core::wc::Wc]) -> usize {
+            fn send(&mut self, $batch: &[$entry]) -> usize {
                 let $tx = self;
                 $send
             }
         }
 
-        impl $crate::common::peer::Receiver for $receiver {
+        impl<$($bound)*> $crate::common::peer::Receiver<$entry> for $receiver {
             #[inline(always)]
-            fn receive(&mut self, $buffer: &mut [cq_core::wc::Wc]) -> usize {
+            fn receive(&mut self, $buffer: &mut [$entry]) -> usize {
                 let $rx = self;
                 $receive
             }

@@ -2,8 +2,10 @@
 
 use bench::cores::Cores;
 use bench::turns::{Kind, Row, Sample, Scenario};
+use cq_core::wc::Wc;
 
-use super::peer::Peer;
+use super::entries::{Item, Spare};
+use super::peer::{Peer, Reader};
 #[cfg(feature = "dpdk")]
 use super::peers::RteRing;
 use super::peers::{
@@ -13,7 +15,7 @@ use super::runs::Setting;
 use super::runs::limits::{one_load, two_lines};
 use super::runs::producers::two_producers;
 use super::runs::sleep::{bare_event, bare_trip, soft_event, soft_trip};
-use super::runs::spsc::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
+use super::runs::spsc::{EmptyPoll, PushPop, RoundTrip, Run, Stream, push_read};
 
 /// The capacity where none is named.
 pub const USUAL: usize = 1024;
@@ -25,6 +27,46 @@ pub const MANY: usize = 65536;
 pub fn one_thread<const N: usize>(cores: Cores, capacity: usize) -> Scenario {
     let name = format!("one thread, n = {N}, capacity {capacity}, ns/entry");
     Scenario { name, cores: 1, rows: rows::<PushPop<N>>(Setting { cores, capacity }) }
+}
+
+/// One thread pushes `N` entries, then reads them where they lie.
+pub fn in_place<const N: usize>(cores: Cores, capacity: usize) -> Scenario {
+    fn of<P: Peer, const N: usize>(name: String, kind: Kind, setting: Setting) -> Row
+    where
+        for<'a> P::Receiver<'a>: Reader,
+    {
+        row(name, kind, setting, push_read::<P, N>)
+    }
+    let (setting, ours) = (Setting { cores, capacity }, ours("queue, in place"));
+    let rows = Vec::from([
+        of::<Soft<false>, N>(ours, Kind::Ours, setting),
+        of::<RtrbChunks, N>(<RtrbChunks as Peer>::NAME.to_owned(), Kind::Peer, setting),
+        of::<Gil, N>(<Gil as Peer>::NAME.to_owned(), Kind::Peer, setting),
+    ]);
+    Scenario {
+        name: format!("one thread, n = {N}, in place, capacity {capacity}, ns/entry"),
+        cores: 1,
+        rows,
+    }
+}
+
+/// One thread pushes `N` entries of 8 bytes, then pops them.
+pub fn eight_bytes<const N: usize>(cores: Cores, capacity: usize) -> Scenario {
+    let setting = Setting { cores, capacity };
+    let (array, spare) = (ours("queue"), ours("queue, spare bits"));
+    let rows = Vec::from([
+        row(array, Kind::Ours, setting, <PushPop<N> as Run<u64>>::run::<Soft<false>>),
+        row(spare, Kind::Ours, setting, <PushPop<N> as Run<Spare>>::run::<Soft<false>>),
+        other::<PushPop<N>, RtrbSingle, u64>(setting),
+        other::<PushPop<N>, RtrbChunks, u64>(setting),
+        other::<PushPop<N>, Gil, u64>(setting),
+        other::<PushPop<N>, Heapless, u64>(setting),
+    ]);
+    Scenario {
+        name: format!("one thread, n = {N}, 8 bytes, capacity {capacity}, ns/entry"),
+        cores: 1,
+        rows,
+    }
 }
 
 /// One thread pushes by `TX`, another pops by up to `RX`.
@@ -81,26 +123,28 @@ fn ours(name: &str) -> String {
     format!("cq-core {name}")
 }
 
+/// A peer's row.
+fn other<R: Run<E>, P: Peer<E>, E: Item>(setting: Setting) -> Row {
+    row(P::NAME, Kind::Peer, setting, R::run::<P>)
+}
+
 /// The queues.
 fn rows<R: Run>(setting: Setting) -> Vec<Row> {
     fn our<R: Run, P: Peer>(setting: Setting) -> Row {
         row(ours(P::NAME), Kind::Ours, setting, R::run::<P>)
     }
-    fn other<R: Run, P: Peer>(setting: Setting) -> Row {
-        row(P::NAME, Kind::Peer, setting, R::run::<P>)
-    }
     Vec::from([
         our::<R, Soft<false>>(setting),
         our::<R, Soft<true>>(setting),
         our::<R, Raw>(setting),
-        other::<R, RtrbSingle>(setting),
-        other::<R, RtrbChunks>(setting),
-        other::<R, Gil>(setting),
-        other::<R, Rigtorp>(setting),
-        other::<R, Heapless>(setting),
-        other::<R, Ringbuf>(setting),
-        other::<R, Crossbeam>(setting),
+        other::<R, RtrbSingle, Wc>(setting),
+        other::<R, RtrbChunks, Wc>(setting),
+        other::<R, Gil, Wc>(setting),
+        other::<R, Rigtorp, Wc>(setting),
+        other::<R, Heapless, Wc>(setting),
+        other::<R, Ringbuf, Wc>(setting),
+        other::<R, Crossbeam, Wc>(setting),
         #[cfg(feature = "dpdk")]
-        other::<R, RteRing<false>>(setting),
+        other::<R, RteRing<false>, Wc>(setting),
     ])
 }

@@ -12,7 +12,9 @@ use bench::turns::{Kind, Options, Scenario, Series, report};
 
 use self::common::peer::Peer;
 use self::common::peers::RtrbChunks;
-use self::common::scenarios::{MANY, USUAL, one_thread, others, producers, two_threads};
+use self::common::scenarios::{
+    MANY, USUAL, eight_bytes, in_place, one_thread, others, producers, two_threads,
+};
 
 fn main() {
     let options = Options::from_args();
@@ -26,10 +28,11 @@ fn main() {
         }
     }
     // The queue that aims are set against.
-    let reference = format!("× {}", RtrbChunks::NAME);
+    let reference = format!("× {}", <RtrbChunks as Peer>::NAME);
     let names = ["× best peer", &reference, "× limit"];
     let table = report(&measured, names, |series, row, at| {
-        let aim = series.scenario.rows.iter().position(|row| row.name == RtrbChunks::NAME);
+        let aim =
+            series.scenario.rows.iter().position(|row| row.name == <RtrbChunks as Peer>::NAME);
         [series.best(Kind::Peer, at), aim, series.best(Kind::Limit, at)].map(|to| {
             let ratio = to.and_then(|to| series.ratio(row, to, at, 1));
             ratio.map_or_else(String::new, |ratio| format!("{:.2}", ratio.median))
@@ -46,6 +49,10 @@ fn selection(cores: Cores) -> Vec<Scenario> {
     let mut all = vec![
         one_thread::<1>(cores, USUAL),
         one_thread::<32>(cores, USUAL),
+        in_place::<8>(cores, USUAL),
+        in_place::<32>(cores, USUAL),
+        eight_bytes::<1>(cores, USUAL),
+        eight_bytes::<32>(cores, USUAL),
         two_threads::<1, 1>(cores, USUAL),
         two_threads::<1, 32>(cores, USUAL),
         two_threads::<32, 32>(cores, USUAL),

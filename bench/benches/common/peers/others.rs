@@ -8,7 +8,8 @@ use ringbuf::{HeapCons, HeapProd, HeapRb};
 use rtrb::RingBuffer;
 use rtrb::chunks::ChunkError;
 
-use crate::common::peer::{Peer, receive_each, send_each, sides};
+use crate::common::entries::Item;
+use crate::common::peer::{Peer, Reader, receive_each, send_each, sides};
 
 /// `crossbeam_queue::ArrayQueue`: one entry at a time, by any number of threads on either side.
 pub struct Crossbeam;
@@ -25,7 +26,7 @@ impl Peer for Crossbeam {
     }
 }
 
-sides! {
+sides! { Wc:
     &ArrayQueue<Wc>: |queue, batch| send_each(batch, |wc| queue.push(*wc).is_ok()),
     &ArrayQueue<Wc>: |queue, buffer| receive_each(buffer, || queue.pop()),
 }
@@ -33,28 +34,28 @@ sides! {
 /// `heapless::spsc`: one entry at a time. It holds one entry less than it has slots.
 pub struct Heapless;
 
-impl Peer for Heapless {
+impl<E: Item> Peer<E> for Heapless {
     const NAME: &'static str = "heapless";
-    type Memory = Option<Box<QueueView<Wc>>>;
-    type Sender<'a> = heapless::spsc::Producer<'a, Wc>;
-    type Receiver<'a> = heapless::spsc::Consumer<'a, Wc>;
+    type Memory = Option<Box<QueueView<E>>>;
+    type Sender<'a> = heapless::spsc::Producer<'a, E>;
+    type Receiver<'a> = heapless::spsc::Consumer<'a, E>;
 
     fn open(memory: &mut Self::Memory, capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let queue = memory.insert(match capacity {
-            64 => Box::new(Queue::<Wc, 64>::new()) as _,
-            1024 => Box::new(Queue::<Wc, 1024>::new()) as _,
-            65536 => Box::new(Queue::<Wc, 65536>::new()) as _,
+            64 => Box::new(Queue::<E, 64>::new()) as _,
+            1024 => Box::new(Queue::<E, 1024>::new()) as _,
+            65536 => Box::new(Queue::<E, 65536>::new()) as _,
             other => panic!("heapless has its capacity in its type: name {other} here, too"),
         });
         queue.split()
     }
 }
 
-sides! {
-    heapless::spsc::Producer<'_, Wc>: |queue, batch| {
+sides! { E:
+    heapless::spsc::Producer<'_, E>: |queue, batch| {
         send_each(batch, |wc| queue.enqueue(*wc).is_ok())
     },
-    heapless::spsc::Consumer<'_, Wc>: |queue, buffer| receive_each(buffer, || queue.dequeue()),
+    heapless::spsc::Consumer<'_, E>: |queue, buffer| receive_each(buffer, || queue.dequeue()),
 }
 
 /// ringbuf's `push_slice` and `pop_slice`. Its sides own the queue.
@@ -71,7 +72,7 @@ impl Peer for Ringbuf {
     }
 }
 
-sides! {
+sides! { Wc:
     HeapProd<Wc>: |queue, batch| queue.push_slice(batch),
     HeapCons<Wc>: |queue, buffer| queue.pop_slice(buffer),
 }
@@ -85,11 +86,11 @@ pub struct RtrbChunks;
 /// A side of rtrb that is used an entry at a time.
 pub struct Single<T>(T);
 
-impl Peer for RtrbSingle {
+impl<E: Item> Peer<E> for RtrbSingle {
     const NAME: &'static str = "rtrb single";
     type Memory = ();
-    type Sender<'a> = Single<rtrb::Producer<Wc>>;
-    type Receiver<'a> = Single<rtrb::Consumer<Wc>>;
+    type Sender<'a> = Single<rtrb::Producer<E>>;
+    type Receiver<'a> = Single<rtrb::Consumer<E>>;
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let (producer, consumer) = RingBuffer::new(capacity);
@@ -97,29 +98,45 @@ impl Peer for RtrbSingle {
     }
 }
 
-sides! {
-    Single<rtrb::Producer<Wc>>: |queue, batch| send_each(batch, |wc| queue.0.push(*wc).is_ok()),
-    Single<rtrb::Consumer<Wc>>: |queue, buffer| receive_each(buffer, || queue.0.pop().ok()),
+sides! { E:
+    Single<rtrb::Producer<E>>: |queue, batch| send_each(batch, |wc| queue.0.push(*wc).is_ok()),
+    Single<rtrb::Consumer<E>>: |queue, buffer| receive_each(buffer, || queue.0.pop().ok()),
 }
 
-impl Peer for RtrbChunks {
+impl<E: Item> Peer<E> for RtrbChunks {
     const NAME: &'static str = "rtrb chunks";
     type Memory = ();
-    type Sender<'a> = rtrb::Producer<Wc>;
-    type Receiver<'a> = rtrb::Consumer<Wc>;
+    type Sender<'a> = rtrb::Producer<E>;
+    type Receiver<'a> = rtrb::Consumer<E>;
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         RingBuffer::new(capacity)
     }
 }
 
-sides! {
-    rtrb::Producer<Wc>: |queue, batch| {
+sides! { E:
+    rtrb::Producer<E>: |queue, batch| {
         at_most(batch.len(), |count| queue.push_entire_slice(&batch[..count]))
     },
-    rtrb::Consumer<Wc>: |queue, buffer| {
+    rtrb::Consumer<E>: |queue, buffer| {
         at_most(buffer.len(), |count| queue.pop_entire_slice(&mut buffer[..count]))
     },
+}
+
+impl<E: Item> Reader<E> for rtrb::Consumer<E> {
+    #[inline(always)]
+    fn read(&mut self, most: usize, mut see: impl FnMut(&[E])) -> usize {
+        at_most(most, |count| {
+            let chunk = self.read_chunk(count)?;
+            let (first, second) = chunk.as_slices();
+            see(first);
+            if !second.is_empty() {
+                see(second);
+            }
+            chunk.commit_all();
+            Ok(())
+        })
+    }
 }
 
 /// Moves `count` entries, or as many as it can. Unlike rtrb's own `_partial_slice` it writes no index when

@@ -54,7 +54,7 @@ impl Peer for Rigtorp {
     }
 }
 
-sides! {
+sides! { Wc:
     Producer<'_>: |queue, batch| {
         let ring = queue.0;
         send_each(batch, |wc| {

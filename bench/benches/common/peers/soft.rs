@@ -5,8 +5,10 @@ use core::ptr::NonNull;
 use cq_core::queue::raw::{self, Layout, RawQueue};
 use cq_core::queue::{Consumer, HeapCq, NoChannel, Producer, mpsc};
 use cq_core::transport::PollCq;
+use cq_core::wc::Wc;
 
-use crate::common::peer::{Peer, sides};
+use crate::common::entries::Item;
+use crate::common::peer::{Peer, Reader, sides};
 
 /// `cq_core::queue`; with `SLACK`, as many slots again as were promised, so that they are given back late.
 pub struct Soft<const SLACK: bool>;
@@ -22,11 +24,11 @@ pub struct Shared;
 #[repr(align(128))]
 pub struct Line(#[expect(dead_code, reason = "memory for a queue")] [u8; 128]);
 
-impl<const SLACK: bool> Peer for Soft<SLACK> {
+impl<E: Item, const SLACK: bool> Peer<E> for Soft<SLACK> {
     const NAME: &'static str = if SLACK { "queue, slack" } else { "queue" };
     type Memory = ();
-    type Sender<'a> = Producer<'static>;
-    type Receiver<'a> = Consumer<'static>;
+    type Sender<'a> = Producer<'static, E>;
+    type Receiver<'a> = Consumer<'static, E>;
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let slots = if SLACK { 2 * capacity } else { capacity };
@@ -64,8 +66,8 @@ impl Peer for Shared {
 }
 
 macro_rules! ours {
-    ($($producer:ty, $consumer:ty;)*) => {
-        $(sides! {
+    ($($entry:ident: $producer:ty, $consumer:ty;)*) => {
+        $(sides! { $entry:
             $producer: |queue, batch| match batch {
                 [wc] => queue.try_push(wc).is_ok().into(),
                 batch => queue.try_push_batch(batch).unwrap_or(0),
@@ -76,7 +78,20 @@ macro_rules! ours {
 }
 
 ours! {
-    Producer<'_>, Consumer<'_>;
-    raw::RawProducer<'_>, raw::RawConsumer<'_>;
-    mpsc::SharedProducer<'_>, mpsc::SharedConsumer<'_>;
+    E: Producer<'_, E>, Consumer<'_, E>;
+    Wc: raw::RawProducer<'_>, raw::RawConsumer<'_>;
+    Wc: mpsc::SharedProducer<'_>, mpsc::SharedConsumer<'_>;
+}
+
+impl<E: Item> Reader<E> for Consumer<'_, E> {
+    #[inline(always)]
+    fn read(&mut self, most: usize, mut see: impl FnMut(&[E])) -> usize {
+        let batch = self.poll_in_place(most).expect("nothing overran");
+        let (first, second) = batch.as_slices();
+        see(first);
+        if !second.is_empty() {
+            see(second);
+        }
+        batch.len()
+    }
 }

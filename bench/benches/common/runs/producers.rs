@@ -31,7 +31,7 @@ where
     assert!(share.is_multiple_of(32) && share.is_multiple_of(N as u64), "a share is whole batches");
     let rounds = count.div_ceil(2 * share).next_multiple_of(ROUNDS);
     let mut memory = P::Memory::default();
-    let (sender, receiver) = open::<P>(&mut memory, setting.capacity);
+    let (sender, receiver) = open::<P, _>(&mut memory, setting.capacity);
     let (meeting, drain) = (&Meeting::default(), &Mutex::new((receiver, Sink::<32>::new())));
     let producer = |side: u64, sender: P::Sender<'_>| {
         let mut sender = sender;

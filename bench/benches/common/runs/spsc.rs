@@ -8,20 +8,23 @@ use bench::turns::Sample;
 use cq_core::wc::Wc;
 
 use super::Setting;
-use crate::common::entries::{Sink, Source, whole_rounds};
-use crate::common::peer::{Peer, Receiver, Sender};
+use crate::common::entries::{Item, Sink, Source, whole_rounds};
+use crate::common::peer::{Peer, Reader, Receiver, Sender};
 
-/// Something that a queue can be asked to do.
-pub trait Run {
+/// Something that a queue of such entries can be asked to do.
+pub trait Run<E: Item = Wc> {
     /// Measures about `count` of them, on a new queue.
-    fn run<P: Peer>(setting: Setting, count: u64) -> Sample;
+    fn run<P: Peer<E>>(setting: Setting, count: u64) -> Sample;
 }
 
 /// An empty queue of which the compiler knows nothing, not even that it is empty and nobody else's: it would
 /// optimise the loads of an empty poll away. All of its memory was used before, so no page faults come.
-pub fn open<P: Peer>(memory: &mut P::Memory, capacity: usize) -> (P::Sender<'_>, P::Receiver<'_>) {
+pub fn open<P: Peer<E>, E: Item>(
+    memory: &mut P::Memory,
+    capacity: usize,
+) -> (P::Sender<'_>, P::Receiver<'_>) {
     let (mut sender, mut receiver) = black_box(P::open(memory, capacity));
-    let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
+    let (mut source, mut sink) = (Source::<1, E>::new(), Sink::<1, E>::new());
     // Twice, since there may be slack.
     let count = whole_rounds::<1>(2 * capacity as u64);
     for _ in 0..count {
@@ -35,21 +38,40 @@ pub fn open<P: Peer>(memory: &mut P::Memory, capacity: usize) -> (P::Sender<'_>,
 /// One thread pushes `N` entries and pops `N`.
 pub struct PushPop<const N: usize>;
 
-impl<const N: usize> Run for PushPop<N> {
-    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
-        let count = whole_rounds::<N>(count);
-        let mut memory = P::Memory::default();
-        let (mut sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
-        let (mut source, mut sink) = (Source::<N>::new(), Sink::<N>::new());
-        let sample = Sample::alone(count, || {
-            for _ in 0..count / N as u64 {
-                sender.send_all(source.batch());
-                sink.receive(&mut receiver);
-            }
-        });
-        sink.check(count);
-        sample
+impl<E: Item, const N: usize> Run<E> for PushPop<N> {
+    fn run<P: Peer<E>>(setting: Setting, count: u64) -> Sample {
+        alternate::<P, E, N>(setting, count, |sink, receiver| {
+            sink.receive(receiver);
+        })
     }
+}
+
+/// One thread pushes `N` entries and reads `N` in place.
+pub fn push_read<P: Peer, const N: usize>(setting: Setting, count: u64) -> Sample
+where
+    for<'a> P::Receiver<'a>: Reader,
+{
+    alternate::<P, Wc, N>(setting, count, |sink, receiver| sink.read(receiver))
+}
+
+#[inline(always)]
+fn alternate<P: Peer<E>, E: Item, const N: usize>(
+    setting: Setting,
+    count: u64,
+    mut take: impl FnMut(&mut Sink<N, E>, &mut P::Receiver<'_>),
+) -> Sample {
+    let count = whole_rounds::<N>(count);
+    let mut memory = P::Memory::default();
+    let (mut sender, mut receiver) = open::<P, E>(&mut memory, setting.capacity);
+    let (mut source, mut sink) = (Source::<N, E>::new(), Sink::<N, E>::new());
+    let sample = Sample::alone(count, || {
+        for _ in 0..count / N as u64 {
+            sender.send_all(source.batch());
+            take(&mut sink, &mut receiver);
+        }
+    });
+    sink.check(count);
+    sample
 }
 
 /// One thread polls a queue that stays empty, into a buffer of `N` entries; if `CALLED`, by a function that is not inlined, as
@@ -60,7 +82,7 @@ impl<const N: usize, const CALLED: bool> Run for EmptyPoll<N, CALLED> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let mut memory = P::Memory::default();
         // The sender stays alive: some queues look whether it does.
-        let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
+        let (_sender, mut receiver) = open::<P, Wc>(&mut memory, setting.capacity);
         let mut buffer = [Wc::default(); N];
         Sample::alone(count, || {
             for _ in 0..count {
@@ -86,7 +108,7 @@ impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<TX>(count);
         let mut memory = P::Memory::default();
-        let (sender, receiver) = open::<P>(&mut memory, setting.capacity);
+        let (sender, receiver) = open::<P, Wc>(&mut memory, setting.capacity);
         let send = move || {
             let mut sender = sender;
             let mut source = Source::<TX>::new();
@@ -115,8 +137,8 @@ impl Run for RoundTrip {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<1>(count);
         let (mut there, mut back) = (P::Memory::default(), P::Memory::default());
-        let (to_away, at_away) = open::<P>(&mut there, setting.capacity);
-        let (to_home, at_home) = open::<P>(&mut back, setting.capacity);
+        let (to_away, at_away) = open::<P, Wc>(&mut there, setting.capacity);
+        let (to_home, at_home) = open::<P, Wc>(&mut back, setting.capacity);
         let ping = move || {
             let (mut to_away, mut at_home) = (to_away, at_home);
             let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
