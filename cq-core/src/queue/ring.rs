@@ -211,15 +211,6 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
         unsafe { A::read(&self.slot, self.mark, self.generation, out) }
     }
 
-    /// Whether the entry is published, by a load with Acquire.
-    #[inline(always)]
-    pub(super) fn observe(&self) -> bool
-    where
-        A: Generation<E>,
-    {
-        A::observe(&self.slot, self.mark, self.generation)
-    }
-
     /// Writes an entry, except for what [publishes](Self::publish) it.
     ///
     /// # Safety
@@ -261,6 +252,39 @@ impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
             let mark = unsafe { A::mark(beside, first + nth) };
             (first + nth, Place { slot: Ref::from(slot), mark, generation })
         })
+    }
+
+    /// The number of slots.
+    #[inline(always)]
+    pub(super) const fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many of the entries are published, from the first one on, by loads with Acquire: these may be read in place.
+    #[inline(always)]
+    pub(super) fn published(&self) -> usize
+    where
+        A: Generation<E>,
+    {
+        /// Which are checked by one branch. A branch for each takes twice as long.
+        const TOGETHER: usize = 8;
+        let difference = |nth: usize| {
+            // SAFETY: `nth` is less than `len`. The ring has as much beside the slots as there are slots (`Ring::new`).
+            let (slot, mark) = unsafe {
+                (self.slots.get_unchecked(nth), A::mark(self.beside, self.first + nth))
+            };
+            A::difference(slot, mark, self.generation)
+        };
+        let mut count = 0;
+        while self.len() - count >= TOGETHER
+            && (count..count + TOGETHER).fold(0, |all, nth| all | difference(nth)) == 0
+        {
+            count += TOGETHER;
+        }
+        while count < self.len() && difference(count) == 0 {
+            count += 1;
+        }
+        count
     }
 }
 

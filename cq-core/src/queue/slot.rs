@@ -13,7 +13,7 @@ use bytemuck::Pod;
 
 use super::ring::Ref;
 use crate::entry::{Entry, InArray, InEntry};
-use crate::sync::Tracked;
+use crate::sync::{Tracked, Word};
 
 /// A generation that no entry has, so a place with it is never published. Generations of entries have the top bit set,
 /// and unwritten memory has 0.
@@ -103,8 +103,9 @@ pub trait Generation<E>: Access<E, Slot = Slot<E>> {
     /// Makes the slot an unwritten one.
     fn reset(slot: &mut Slot<E>, cell: &mut Self::Cell);
 
-    /// Whether the entry is published in `generation`, loaded with Acquire: it may then be read in place.
-    fn observe(slot: &Slot<E>, mark: Self::Mark, generation: u16) -> bool;
+    /// How the generation differs from `generation`, by a load with Acquire. If that is 0, the entry is published, and may be
+    /// read in place.
+    fn difference(slot: &Slot<E>, mark: Self::Mark, generation: u16) -> Word;
 }
 
 /// Storage for one entry of a ring, in the queue's own memory: the entry belongs to the producer, which writes it, until it

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use super::{Access, Cell, Cells, Generation, Slot};
 use crate::entry::InArray;
 use crate::queue::ring::Ref;
-use crate::sync::{self, AtomicU8, Tracked, const_unless_loom};
+use crate::sync::{self, AtomicU8, Tracked, Word, const_unless_loom};
 
 impl Cell<AtomicU8> {
     const_unless_loom! {
@@ -52,10 +52,10 @@ impl<E: Pod> Access<E> for InArray {
 
     #[inline(always)]
     unsafe fn read(slot: &Slot<E>, mark: Self::Mark, generation: u16, out: &mut E) -> bool {
-        if !Self::observe(slot, mark, generation) {
+        if Self::difference(slot, mark, generation) != 0 {
             return false;
         }
-        // SAFETY: `observe` has acquired that the entry is published, and no producer writes here again before the slot is
+        // SAFETY: `difference` has acquired that the entry is published, and no producer writes here again before the slot is
         // released, which only the caller does, and has not done (guaranteed by the caller).
         *out = unsafe { *slot.0.get() };
         true
@@ -83,11 +83,11 @@ impl<E: Pod> Generation<E> for InArray {
     }
 
     #[inline(always)]
-    fn observe(_: &Slot<E>, mark: Self::Mark, generation: u16) -> bool {
-        let is_published = u16::from(sync::observe_u8(&mark.word)) == generation;
-        if is_published {
+    fn difference(_: &Slot<E>, mark: Self::Mark, generation: u16) -> Word {
+        let difference = sync::observe_u8(&mark.word) ^ generation as u8;
+        if difference == 0 {
             mark.tracked.read();
         }
-        is_published
+        difference.into()
     }
 }

@@ -232,13 +232,13 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEnt
     }
 
     #[inline(always)]
-    fn observe(slot: &Slot<E>, mark: Mark, generation: u16) -> bool {
-        let is_published =
-            Self::generation_of(sync::observe(Self::word(slot, &mark))) == generation;
+    fn difference(slot: &Slot<E>, mark: Mark, generation: u16) -> Word {
+        let word = sync::observe(Self::word(slot, &mark)) ^ (Word::from(generation) << Self::SHIFT);
+        let difference = word & (Word::from(Self::MOST) << Self::SHIFT);
         #[cfg(loom)]
-        if is_published {
+        if difference == 0 {
             mark.tracked.read();
         }
-        is_published
+        difference
     }
 }
