@@ -131,6 +131,16 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         if self.next.is_published() {
             return Ok(take(self));
         }
+        self.nothing(most, take)
+    }
+
+    /// The same once the next entry was found not to be published.
+    #[inline(always)]
+    fn nothing(
+        &mut self,
+        most: usize,
+        take: impl FnMut(&mut Self) -> usize,
+    ) -> Result<usize, PollError> {
         if self.health().is_running() {
             return Ok(0);
         }
@@ -171,6 +181,18 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
             [_] => self.take_inlined(out),
             _ => self.take_many(out),
         }
+    }
+
+    /// [`take`](Self::take) of one entry.
+    #[inline(always)]
+    fn take_one(&mut self, out: &mut E) -> usize {
+        // SAFETY: as in `copy`.
+        if !unsafe { self.next.read(out) } {
+            return 0;
+        }
+        self.pass(1);
+        self.release();
+        1
     }
 
     /// Not inlined, so that a poll of an empty queue saves no registers.
@@ -270,23 +292,11 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
     /// Copies the published entries from `position` on to the start of `out`, and returns their number.
     ///
     /// # Safety
-    /// The caller is the only consumer, and has released no slot from `position` on.
+    /// As of [`Access::read_run`].
     #[inline(always)]
     pub(super) unsafe fn read_run(&self, position: Position, out: &mut [E]) -> usize {
-        let mut count = 0;
-        loop {
-            let span = self.span(position.wrapping_add(count as Position), out.len() - count);
-            for ((_, place), entry) in span.places().zip(&mut out[count..]) {
-                // SAFETY: the caller is the only consumer, and has not released this slot.
-                if !unsafe { place.read(entry) } {
-                    return count;
-                }
-                count += 1;
-            }
-            if count == out.len() {
-                return count;
-            }
-        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { A::read_run(self, position, out) }
     }
 }
 
@@ -302,6 +312,13 @@ impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
     fn poll(&mut self, out: &mut [E]) -> Result<usize, PollError> {
+        // Copying a small entry takes no longer than the check beforehand that makes an empty poll cheap.
+        if let ([one], true) = (&mut *out, size_of::<E>() <= SMALL) {
+            return match self.take_one(one) {
+                0 => self.nothing(1, |this| this.take_one(one)),
+                count => Ok(count),
+            };
+        }
         self.poll_by(out.len(), |this| this.take(out))
     }
 
@@ -332,6 +349,9 @@ impl<E: Entry, C, M: Memory<E>> Drop for Consumer<'_, E, C, M> {
         }
     }
 }
+
+/// The most bytes of an entry that is polled alone without a check beforehand.
+const SMALL: usize = 16;
 
 /// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
 /// those that are used.

@@ -348,14 +348,10 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
         unsafe { place.write(first.entry()) };
         let (mut next, mut rest) = (position.wrapping_add(1), rest);
         while !rest.is_empty() {
-            let places = self.span(next, rest.len()).places();
-            let (now, later) = rest.split_at(places.len());
-            for ((index, place), completion) in places.zip(now) {
-                A::keep_tag(self.beside(), index, completion.tag());
-                // SAFETY: the caller owns the slot.
-                unsafe { place.write(completion.entry()) };
-                place.publish(completion.entry());
-            }
+            let span = self.span(next, rest.len());
+            let (now, later) = rest.split_at(span.len());
+            // SAFETY: the caller owns these slots.
+            unsafe { A::write_span(&span, now) };
             next = next.wrapping_add(now.len() as Position);
             rest = later;
         }

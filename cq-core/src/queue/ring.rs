@@ -110,7 +110,8 @@ unsafe impl<T: ?Sized + Sync> Send for Ref<'_, T> {}
 unsafe impl<T: ?Sized + Sync> Sync for Ref<'_, T> {}
 
 /// The slots of a ring. Their number is a power of two.
-pub(super) struct Ring<'a, E: Entry, A: Access<E> = <E as Entry>::Generation> {
+#[doc(hidden)]
+pub struct Ring<'a, E: Entry, A: Access<E> = <E as Entry>::Generation> {
     slots: Ref<'a, [A::Slot]>,
     beside: A::Beside,
     shift: u32,
@@ -234,9 +235,9 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
 }
 
 /// Contiguous slots.
-pub(super) struct Span<'r, E: Entry, A: Access<E>> {
+pub struct Span<'r, E: Entry, A: Access<E>> {
     pub(super) slots: &'r [A::Slot],
-    beside: A::Beside,
+    pub(super) beside: A::Beside,
     /// The index of the first one.
     first: usize,
     generation: u16,
@@ -245,8 +246,10 @@ pub(super) struct Span<'r, E: Entry, A: Access<E>> {
 impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
     /// Each slot with its index.
     #[inline(always)]
-    pub(super) fn places(self) -> impl ExactSizeIterator<Item = (usize, Place<'r, E, A>)> {
-        let Self { slots, beside, first, generation } = self;
+    pub(super) fn places(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (usize, Place<'r, E, A>)> + use<'r, E, A> {
+        let Self { slots, beside, first, generation } = *self;
         slots.iter().enumerate().map(move |(nth, slot)| {
             // SAFETY: the ring has as much beside the slots as there are slots (`Ring::new`).
             let mark = unsafe { A::mark(beside, first + nth) };
@@ -270,9 +273,8 @@ impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
         const TOGETHER: usize = 8;
         let difference = |nth: usize| {
             // SAFETY: `nth` is less than `len`. The ring has as much beside the slots as there are slots (`Ring::new`).
-            let (slot, mark) = unsafe {
-                (self.slots.get_unchecked(nth), A::mark(self.beside, self.first + nth))
-            };
+            let (slot, mark) =
+                unsafe { (self.slots.get_unchecked(nth), A::mark(self.beside, self.first + nth)) };
             A::difference(slot, mark, self.generation)
         };
         let mut count = 0;

@@ -11,7 +11,8 @@ use core::slice;
 
 use bytemuck::Pod;
 
-use super::ring::Ref;
+use super::completion::Completion;
+use super::ring::{Position, Ref, Ring, Span};
 use crate::entry::{Entry, InArray, InEntry};
 use crate::sync::{Tracked, Word};
 
@@ -79,6 +80,50 @@ pub trait Access<E>: sealed::Sealed + fmt::Debug + 'static {
     /// # Safety
     /// The caller is the only consumer, and has not released the slot since the entry was published.
     unsafe fn read(slot: &Self::Slot, mark: Self::Mark, generation: u16, out: &mut E) -> bool;
+
+    /// [Writes](Self::write) and publishes entries, as many as the span has slots.
+    ///
+    /// # Safety
+    /// As of [`write`](Self::write), for all of these slots.
+    #[inline(always)]
+    unsafe fn write_span<T: Completion<E>>(span: &Span<'_, E, Self>, completions: &[T])
+    where
+        E: Entry,
+        Self: Sized,
+    {
+        for ((index, place), completion) in span.places().zip(completions) {
+            Self::keep_tag(span.beside, index, completion.tag());
+            // SAFETY: the caller owns the slot.
+            unsafe { place.write(completion.entry()) };
+            place.publish(completion.entry());
+        }
+    }
+
+    /// Copies the published entries from `position` on to the start of `out`, and returns their number.
+    ///
+    /// # Safety
+    /// The caller is the only consumer, and has released no slot from `position` on.
+    #[inline(always)]
+    unsafe fn read_run(ring: &Ring<'_, E, Self>, position: Position, out: &mut [E]) -> usize
+    where
+        E: Entry,
+        Self: Sized,
+    {
+        let mut count = 0;
+        loop {
+            let span = ring.span(position.wrapping_add(count as Position), out.len() - count);
+            for ((_, place), entry) in span.places().zip(&mut out[count..]) {
+                // SAFETY: the caller is the only consumer, and has not released this slot.
+                if !unsafe { place.read(entry) } {
+                    return count;
+                }
+                count += 1;
+            }
+            if count == out.len() {
+                return count;
+            }
+        }
+    }
 }
 
 /// Where the generations of a queue's own memory are.

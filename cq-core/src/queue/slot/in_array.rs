@@ -4,8 +4,9 @@
 use bytemuck::Pod;
 
 use super::{Access, Cell, Cells, Generation, Slot};
-use crate::entry::InArray;
-use crate::queue::ring::Ref;
+use crate::entry::{Entry, InArray};
+use crate::queue::completion::Completion;
+use crate::queue::ring::{Position, Ref, Ring, Span};
 use crate::sync::{self, AtomicU8, Tracked, Word, const_unless_loom};
 
 impl Cell<AtomicU8> {
@@ -34,7 +35,7 @@ impl<E: Pod> Access<E> for InArray {
 
     #[inline(always)]
     fn is_published(_: &Slot<E>, mark: Self::Mark, generation: u16) -> bool {
-        u16::from(sync::load_u8(&mark.word)) == generation
+        sync::load_u8(&mark.word) == generation as u8
     }
 
     #[inline(always)]
@@ -59,6 +60,41 @@ impl<E: Pod> Access<E> for InArray {
         // released, which only the caller does, and has not done (guaranteed by the caller).
         *out = unsafe { *slot.0.get() };
         true
+    }
+
+    /// The entries are contiguous: all are copied at once, and then published.
+    #[inline(always)]
+    unsafe fn write_span<T: Completion<E>>(span: &Span<'_, E, Self>, completions: &[T])
+    where
+        E: Entry,
+    {
+        for ((_, place), completion) in span.places().zip(completions) {
+            // SAFETY: the caller owns the slot.
+            unsafe { place.write(completion.entry()) };
+        }
+        for ((_, place), completion) in span.places().zip(completions) {
+            place.publish(completion.entry());
+        }
+    }
+
+    /// The same of copying.
+    #[inline(always)]
+    unsafe fn read_run(ring: &Ring<'_, E, Self>, position: Position, out: &mut [E]) -> usize
+    where
+        E: Entry,
+    {
+        let mut count = 0;
+        loop {
+            let span = ring.span(position.wrapping_add(count as Position), out.len() - count);
+            let published = span.published();
+            // SAFETY: the caller is the only consumer, and has not released these slots. `published` has acquired them.
+            let entries = unsafe { Slot::entries(&span.slots[..published]) };
+            out[count..count + published].copy_from_slice(entries);
+            count += published;
+            if published < span.len() || count == out.len() {
+                return count;
+            }
+        }
     }
 }
 
