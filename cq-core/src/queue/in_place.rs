@@ -103,8 +103,11 @@ impl<E: Entry, C> InPlace<'_, '_, E, C> {
     pub fn as_slices(&self) -> (&[E], &[E]) {
         let (ring, position) = (&self.consumer.ring, self.consumer.position());
         let first = ring.span(position, self.count).slots;
-        let behind = position.wrapping_add(first.len() as Position);
-        let second = ring.span(behind, self.count - first.len()).slots;
+        // Mostly there is one, and a branch is faster than a span of nothing.
+        let second = match self.count - first.len() {
+            0 => &[],
+            more => ring.span(position.wrapping_add(first.len() as Position), more).slots,
+        };
         // SAFETY: the consumer is borrowed, so it is the only one, and releases nothing. `published` has acquired that these
         // slots are published.
         unsafe { (Slot::entries(first), Slot::entries(second)) }
