@@ -71,14 +71,16 @@ impl<'a, E: Entry, C> Consumer<'a, E, C> {
     /// How many entries are published from the position on, at most `most`, by loads with Acquire.
     #[inline]
     fn published(&self, most: usize) -> usize {
-        let most = most.min(self.ring.storage());
-        let first = self.ring.span(self.position(), most);
-        let (len, count) = (first.len(), first.published());
-        if count < len || count == most {
-            return count;
+        let (most, mut count) = (most.min(self.ring.storage()), 0);
+        loop {
+            let next = self.position().wrapping_add(count as Position);
+            let span = self.ring.span(next, most - count);
+            let published = span.published();
+            count += published;
+            if published < span.len() || count == most {
+                return count;
+            }
         }
-        let behind = self.position().wrapping_add(count as Position);
-        count + self.ring.span(behind, most - count).published()
     }
 }
 

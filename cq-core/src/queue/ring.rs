@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use super::slot::{Access, Generation, NEVER};
 use crate::entry::Entry;
-use crate::sync::{self, AtomicWord, Unused, const_unless_loom};
+use crate::sync::{self, AtomicWord, Unused, Word, const_unless_loom};
 
 /// The largest number of slots of a ring.
 pub const MAX_STORAGE: usize = 1 << 24;
@@ -277,13 +277,14 @@ impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
                 unsafe { (self.slots.get_unchecked(nth), A::mark(self.beside, self.first + nth)) };
             A::difference(slot, mark, self.generation)
         };
+        let is_none = |differences: Word| differences & A::DIFFERS == 0;
         let mut count = 0;
         while self.len() - count >= TOGETHER
-            && (count..count + TOGETHER).fold(0, |all, nth| all | difference(nth)) == 0
+            && is_none((0..TOGETHER).fold(0, |all, nth| all | difference(count + nth)))
         {
             count += TOGETHER;
         }
-        while count < self.len() && difference(count) == 0 {
+        while count < self.len() && is_none(difference(count)) {
             count += 1;
         }
         count

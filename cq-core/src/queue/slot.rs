@@ -148,8 +148,11 @@ pub trait Generation<E>: Access<E, Slot = Slot<E>> {
     /// Makes the slot an unwritten one.
     fn reset(slot: &mut Slot<E>, cell: &mut Self::Cell);
 
-    /// How the generation differs from `generation`, by a load with Acquire. If that is 0, the entry is published, and may be
-    /// read in place.
+    /// The bits of a [`difference`](Self::difference) that count.
+    const DIFFERS: Word;
+
+    /// How the generation differs from `generation`, by a load with Acquire. If none of the bits that count is set, the entry is
+    /// published, and may be read in place.
     fn difference(slot: &Slot<E>, mark: Self::Mark, generation: u16) -> Word;
 }
 

@@ -101,6 +101,8 @@ impl<E: Pod> Access<E> for InArray {
 impl<E: Pod> Generation<E> for InArray {
     type Cell = Cell<AtomicU8>;
 
+    const DIFFERS: Word = Word::MAX;
+
     #[cfg(not(loom))]
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is to be another cell")]
     const UNWRITTEN: Self::Cell = Cell::<AtomicU8>::new();

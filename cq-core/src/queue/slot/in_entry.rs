@@ -208,6 +208,8 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
 impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEntry<F, AT, MASK> {
     type Cell = Apart;
 
+    const DIFFERS: Word = (Self::MOST as Word) << Self::SHIFT;
+
     #[cfg(not(loom))]
     const UNWRITTEN: Apart = Self::check::<E>();
 
@@ -233,10 +235,10 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEnt
 
     #[inline(always)]
     fn difference(slot: &Slot<E>, mark: Mark, generation: u16) -> Word {
-        let word = sync::observe(Self::word(slot, &mark)) ^ (Word::from(generation) << Self::SHIFT);
-        let difference = word & (Word::from(Self::MOST) << Self::SHIFT);
+        let difference =
+            sync::observe(Self::word(slot, &mark)) ^ ((generation as Word) << Self::SHIFT);
         #[cfg(loom)]
-        if difference == 0 {
+        if difference & <Self as Generation<E>>::DIFFERS == 0 {
             mark.tracked.read();
         }
         difference
