@@ -6,7 +6,7 @@ use super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
 use super::health::{Health, State};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
-use super::slot::{Access, Memory, Own};
+use super::slot::{Access, Memory, Own, SMALL};
 use crate::entry::Entry;
 use crate::sync;
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
@@ -131,16 +131,6 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         if self.next.is_published() {
             return Ok(take(self));
         }
-        self.nothing(most, take)
-    }
-
-    /// The same once the next entry was found not to be published.
-    #[inline(always)]
-    fn nothing(
-        &mut self,
-        most: usize,
-        take: impl FnMut(&mut Self) -> usize,
-    ) -> Result<usize, PollError> {
         if self.health().is_running() {
             return Ok(0);
         }
@@ -183,16 +173,16 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         }
     }
 
-    /// [`take`](Self::take) of one entry.
+    /// [`take`](Self::take) of one entry. Returns whether there was one.
     #[inline(always)]
-    fn take_one(&mut self, out: &mut E) -> usize {
+    fn take_one(&mut self, out: &mut E) -> bool {
         // SAFETY: as in `copy`.
-        if !unsafe { self.next.read(out) } {
-            return 0;
+        let is_published = unsafe { self.next.read(out) };
+        if is_published {
+            self.pass(1);
+            self.release();
         }
-        self.pass(1);
-        self.release();
-        1
+        is_published
     }
 
     /// Not inlined, so that a poll of an empty queue saves no registers.
@@ -313,11 +303,12 @@ impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
     #[inline(always)]
     fn poll(&mut self, out: &mut [E]) -> Result<usize, PollError> {
         // Copying a small entry takes no longer than the check beforehand that makes an empty poll cheap.
-        if let ([one], true) = (&mut *out, size_of::<E>() <= SMALL) {
-            return match self.take_one(one) {
-                0 => self.nothing(1, |this| this.take_one(one)),
-                count => Ok(count),
-            };
+        if size_of::<E>() <= SMALL {
+            if let [one] = &mut *out {
+                if self.take_one(one) {
+                    return Ok(1);
+                }
+            }
         }
         self.poll_by(out.len(), |this| this.take(out))
     }
@@ -349,9 +340,6 @@ impl<E: Entry, C, M: Memory<E>> Drop for Consumer<'_, E, C, M> {
         }
     }
 }
-
-/// The most bytes of an entry that is polled alone without a check beforehand.
-const SMALL: usize = 16;
 
 /// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
 /// those that are used.

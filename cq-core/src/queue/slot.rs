@@ -20,6 +20,9 @@ use crate::sync::{Tracked, Word};
 /// and unwritten memory has 0.
 pub(super) const NEVER: u16 = 1;
 
+/// The most bytes of an entry that is polled alone without a check beforehand: copying it takes no longer than the check.
+pub(super) const SMALL: usize = 16;
+
 /// The largest entry, in bytes.
 const LARGEST: usize = 128;
 

@@ -5,7 +5,7 @@ use core::slice;
 
 use bytemuck::Pod;
 
-use super::{Access, Generation, Slot};
+use super::{Access, Generation, SMALL, Slot};
 use crate::entry::InEntry;
 use crate::sync::{self, AtomicWord, Word};
 
@@ -190,7 +190,14 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
     #[inline(always)]
     unsafe fn read(slot: &Slot<E>, mark: Mark, generation: u16, out: &mut E) -> bool {
         let word = sync::observe(Self::word(slot, &mark));
-        let Some(word) = Self::of_generation(word, generation) else { return false };
+        // The exclusive or of `of_generation` makes the compiler load the generation in more bytes than were stored. Where the
+        // last poll of one small entry has just stored it, that load would wait for the store.
+        let rest = match size_of::<E>() <= SMALL {
+            true if Self::generation_of(word) != generation => None,
+            true => Some(Self::with_generation(word, 0)),
+            false => Self::of_generation(word, generation),
+        };
+        let Some(word) = rest else { return false };
         #[cfg(loom)]
         mark.tracked.read();
         let (from, to) = (slot.0.get().cast::<Word>(), Self::words_mut(out));
