@@ -63,7 +63,7 @@
 //!
 //! | file | what its unsafe code relies on |
 //! |---|---|
-//! | `queue/{ring, slot, producer, consumer, in_place, raw/slot, raw/tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
+//! | `queue/{ring, slot, producer, consumer, in_place, raw/slot}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
 //! | `sync/plain` | plain copies of words that nobody else accesses |

@@ -200,40 +200,46 @@ pub struct Cell<W> {
     tracked: Tracked,
 }
 
-/// The cells of a ring, one for each slot. They live as long.
-pub struct Cells<W: 'static>(Ref<'static, [Cell<W>]>);
+/// What is stored beside the slots of a ring, one for each slot or none at all. It lives as long.
+pub struct Beside<T: 'static>(Ref<'static, [T]>);
 
-impl<W> Cells<W> {
+impl<T> Beside<T> {
     /// # Safety
-    /// The cells are alive whenever this or a copy of it is used.
-    unsafe fn kept(cells: &[Cell<W>]) -> Self {
-        // SAFETY: the caller keeps the cells alive while copies are used; access to them is shared only.
-        Self(unsafe { Ref::kept(NonNull::from(cells)) })
+    /// These are alive whenever this or a copy of it is used.
+    pub(super) unsafe fn kept(all: &[T]) -> Self {
+        // SAFETY: the caller keeps them alive while copies are used; access to them is shared only.
+        Self(unsafe { Ref::kept(NonNull::from(all)) })
     }
 
-    /// The cell of slot `index`.
+    /// That of slot `index`, if there is one.
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.0.get(index)
+    }
+
+    /// That of slot `index`.
     ///
     /// # Safety
-    /// The ring has this slot.
+    /// There is one.
     #[inline(always)]
-    unsafe fn at(self, index: usize) -> Ref<'static, Cell<W>> {
-        // SAFETY: there is a cell for each slot. It lives as long as all of them.
+    pub(super) unsafe fn at(self, index: usize) -> Ref<'static, T> {
+        // SAFETY: there is one (guaranteed by the caller). It lives as long as all of them.
         unsafe { Ref::kept(NonNull::from(self.0.get_unchecked(index))) }
     }
 }
 
-impl<W> Clone for Cells<W> {
+impl<T> Clone for Beside<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W> Copy for Cells<W> {}
+impl<T> Copy for Beside<T> {}
 
-impl<W> fmt::Debug for Cells<W> {
-    /// Omits the cells.
+impl<T> fmt::Debug for Beside<T> {
+    /// Omits them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} generations", self.0.len())
+        write!(f, "{} beside the slots", self.0.len())
     }
 }
 

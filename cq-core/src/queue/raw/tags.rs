@@ -1,11 +1,7 @@
 //! Tags: a word beside each slot of a raw queue. Polling with tags.
-#![allow(unsafe_code)]
-
-use core::fmt;
-use core::ptr::NonNull;
-
 use super::RawConsumer;
-use crate::queue::ring::{Position, Ref};
+use crate::queue::ring::Position;
+use crate::queue::slot::Beside;
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 use crate::wc::Wc;
@@ -15,9 +11,8 @@ use crate::wc::Wc;
 #[repr(transparent)]
 pub struct Tag(AtomicU32);
 
-/// The tags of a ring, or none. They live as long as its slots.
-#[derive(Clone, Copy)]
-pub struct Tags(Ref<'static, [Tag]>);
+/// The tags of a ring, or none.
+pub type Tags = Beside<Tag>;
 
 impl Tag {
     const_unless_loom! {
@@ -30,17 +25,10 @@ impl Tag {
 }
 
 impl Tags {
-    /// # Safety
-    /// The tags are alive whenever this or a copy of it is used.
-    pub(super) unsafe fn kept(tags: &[Tag]) -> Self {
-        // SAFETY: the caller keeps the tags alive while copies are used; access to them is shared only.
-        Self(unsafe { Ref::kept(NonNull::from(tags)) })
-    }
-
     /// Stores the tag of the completion that is about to be written to `slot`.
     #[inline(always)]
     pub(super) fn store(self, slot: usize, tag: u32) {
-        if let Some(place) = self.0.get(slot) {
+        if let Some(place) = self.get(slot) {
             sync::store_u32(&place.0, tag);
         }
     }
@@ -48,14 +36,7 @@ impl Tags {
     /// Loads the tag of `slot`; 0 if there are no tags.
     #[inline(always)]
     pub(super) fn load(self, slot: usize) -> u32 {
-        self.0.get(slot).map_or(0, |tag| sync::load_u32(&tag.0))
-    }
-}
-
-impl fmt::Debug for Tags {
-    /// Omits the tags.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tags", self.0.len())
+        self.get(slot).map_or(0, |tag| sync::load_u32(&tag.0))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use bytemuck::Pod;
 
-use super::{Access, Cell, Cells, Generation, Slot};
+use super::{Access, Beside, Cell, Generation, Slot};
 use crate::entry::{Entry, InArray};
 use crate::queue::completion::Completion;
 use crate::queue::ring::{Position, Ref, Ring, Span};
@@ -21,7 +21,7 @@ impl<E: Pod> Access<E> for InArray {
     const BITS: u32 = u8::BITS;
 
     type Slot = Slot<E>;
-    type Beside = Cells<AtomicU8>;
+    type Beside = Beside<Cell<AtomicU8>>;
     type Mark = Ref<'static, Cell<AtomicU8>>;
 
     #[inline(always)]
@@ -113,7 +113,7 @@ impl<E: Pod> Generation<E> for InArray {
 
     unsafe fn beside(cells: &[Self::Cell]) -> Self::Beside {
         // SAFETY: guaranteed by the caller.
-        unsafe { Cells::kept(cells) }
+        unsafe { Beside::kept(cells) }
     }
 
     fn reset(_: &mut Slot<E>, cell: &mut Self::Cell) {

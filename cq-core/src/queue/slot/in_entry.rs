@@ -100,13 +100,13 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
 
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
-        use super::{Cell, Cells};
+        use super::Cell;
         use crate::queue::ring::Ref;
         use crate::sync::Tracked;
 
         /// The word with the generation is beside the slot: loom's atomics are no plain memory.
         type Apart = Cell<AtomicWord>;
-        type Beside = Cells<AtomicWord>;
+        type Beside = super::Beside<Apart>;
         type Mark = Ref<'static, Apart>;
 
         impl Apart {
@@ -230,7 +230,7 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEnt
         #[cfg(loom)]
         // SAFETY: guaranteed by the caller.
         unsafe {
-            Cells::kept(_cells)
+            Beside::kept(_cells)
         }
     }
 
