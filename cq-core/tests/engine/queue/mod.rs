@@ -13,6 +13,7 @@
 //! | `end` | sides that come after the end (S5, O3) |
 //! | `adopt` | queues that replace others (Q12) |
 //! | `heap` | queues that own their storage (O1) |
+//! | `entries` | entries of many sizes, spare bits (S8) |
 //! | `in_place` | batches that are read where they lie (S7, O1, O3, N2, C1) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
 //! | `mpsc` | several producers |
@@ -21,6 +22,7 @@ mod adopt;
 mod batch;
 mod device;
 mod end;
+mod entries;
 mod events;
 mod free_slots;
 mod heap;

@@ -1,0 +1,107 @@
+//! Entries of many sizes and alignments, and spare bits in each kind of field. The rules of queues are checked with others, in
+//! `rules`.
+
+use std::fmt::Debug;
+use std::mem::offset_of;
+
+use bytemuck::{Pod, Zeroable};
+use cq_core::entry::{Entry, InEntry};
+
+use super::*;
+
+/// Pushes entries made of the numbers from 0 on, more than any generation counts, and polls them by one and by three.
+fn passes<E: Entry + PartialEq + Debug>(make: impl Fn(u32) -> E) {
+    let (mut producer, mut consumer) = HeapCq::<E>::of_entries(4).unwrap().split();
+    for number in 0..1100 {
+        let batch = [number, number + 1, number + 2].map(&make);
+        producer.push(&batch[0]).unwrap();
+        let mut out = [E::zeroed()];
+        assert_eq!((consumer.poll(&mut out), out[0]), (Ok(1), batch[0]));
+        producer.push_batch(&batch).unwrap();
+        let mut out = [E::zeroed(); 4];
+        assert_eq!((consumer.poll(&mut out), &out[..3]), (Ok(3), &batch[..]));
+        assert!(consumer.is_empty());
+    }
+}
+
+#[test]
+fn s08_entries_of_all_sizes_are_returned_as_they_were_pushed() {
+    passes(|number| number as u8);
+    passes(|number| number as i16);
+    passes(|number| f64::from(number));
+    passes(u128::from);
+    passes(|number| (number as u16).to_ne_bytes());
+    passes(|number| [number as u8; 3]);
+    passes(|number| [u64::from(number); 3]);
+    passes(|number| [number; 11]);
+    passes(|number| [number as u8; 127]);
+    passes(|number| [u64::from(number); 16]);
+}
+
+/// Spare bits in a field of each type, in the first, a middle and the last word; all else is used.
+macro_rules! spare {
+    ($($name:ident: $field:ty, $at:ident, $mask:literal;)+) => {$(
+        #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+        #[repr(C, align(8))]
+        struct $name {
+            first: [u8; 8],
+            long: u32,
+            short: u16,
+            byte: u8,
+            last: u8,
+            words: [u32; 2],
+        }
+
+        impl Entry for $name {
+            type Generation = InEntry<$field, { offset_of!($name, $at) }, $mask>;
+        }
+
+        impl $name {
+            /// All bits are ones but those of the mask, and some that are made from the number.
+            fn numbered(number: u32) -> Self {
+                let mut all = Self { first: [0xff; 8], long: !0, short: !0, byte: 0xff, last: number as u8, words: [number, !0] };
+                all.spare(0);
+                all
+            }
+
+            /// With these bits in the place of the spare ones.
+            fn spare(&mut self, bits: $field) {
+                let at = offset_of!($name, $at);
+                let field = &mut bytemuck::bytes_of_mut(self)[at..at + size_of::<$field>()];
+                let kept = <$field>::from_ne_bytes(field.try_into().unwrap()) & !$mask;
+                field.copy_from_slice(&(kept | bits & $mask).to_ne_bytes());
+            }
+        }
+    )+
+
+        #[test]
+        fn s08_spare_bits_are_returned_as_zeros_and_no_others() {
+            $({
+                passes($name::numbered);
+                let (mut producer, mut consumer) = HeapCq::<$name>::of_entries(2).unwrap().split();
+                for number in 0..9 {
+                    let mut pushed = $name::numbered(number);
+                    pushed.spare(!0);
+                    producer.push(&pushed).unwrap();
+                    let mut out = [$name::zeroed()];
+                    assert_eq!((consumer.poll(&mut out), out[0]), (Ok(1), $name::numbered(number)));
+                    producer.push(&pushed).unwrap();
+                    let batch = consumer.poll_in_place(2).unwrap();
+                    let mut in_place = batch.as_slices().0[0];
+                    assert_ne!(in_place, $name::numbered(number), "the generation");
+                    in_place.spare(0);
+                    assert_eq!(in_place, $name::numbered(number));
+                }
+            })+
+        }
+    };
+}
+
+spare! {
+    FirstByte: u8, first, 0xff;
+    TwoBits: u32, long, 0x0001_8000;
+    HighBits: u32, long, 0xffff_0000;
+    Short: u16, short, 0x7ff8;
+    LowBits: u8, byte, 0x03;
+    LastWord: u32, words, 0xf000_0000;
+}
