@@ -38,6 +38,18 @@ fn s08_entries_of_all_sizes_are_returned_as_they_were_pushed() {
     passes(|number| [u64::from(number); 16]);
 }
 
+/// The generations that earlier sides left are those of the next ones' first round.
+#[test]
+fn p03_a_queue_that_is_split_again_holds_nothing() {
+    let mut storage = SoftCq::<2, u32>::of_entries();
+    for _ in 0..3 {
+        let (mut producer, mut consumer) = storage.split();
+        assert_eq!(consumer.poll(&mut [0]), Ok(0), "what earlier sides left");
+        producer.push_batch(&[1, 2]).unwrap();
+        assert_eq!(consumer.poll(&mut [0]), Ok(1));
+    }
+}
+
 /// Spare bits in a field of each type, in the first, a middle and the last word; all else is used.
 macro_rules! spare {
     ($($name:ident: $field:ty, $at:ident, $mask:literal;)+) => {$(
