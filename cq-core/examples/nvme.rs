@@ -63,6 +63,7 @@ fn control(
     let mut disk = vec![0; BLOCKS as usize];
     while let Ok(batch) = commands.poll_in_place(DEPTH) {
         for command in batch.iter().rev() {
+            // Before its slot is released: so the driver may find the queue full, and waits.
             let status = execute(command, &mut disk, pages);
             completions.push(&Completion { id: command.id, status, ..zeroed() })?;
         }

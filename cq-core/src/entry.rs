@@ -61,12 +61,14 @@
 //! from unwritten memory. The producer stores it last. The consumer knows which generation the next slot will have.
 //!
 //! The consumer has seen what a slot held in the round before, so it is sufficient that rounds which follow each other
-//! differ; besides them, there has to be a generation that no entry has. So **two bits are enough, and one is too few**.
+//! differ; besides them, there has to be a generation that no entry has. So **two bits are enough, and one is too few**. With
+//! several producers, two bits may raise a spurious event ([N5](crate::contract#n5)): a producer that looks whether the next
+//! slot is published may find it two rounds behind.
 //!
 //! | | where | costs |
 //! |---|---|---|
 //! | [`InEntry`] | in spare bits of the entry, whose size and alignment are those of words | nothing: the entry's last store publishes it |
-//! | [`InArray`] | in an array of bytes behind the entries, which stay contiguous | a byte for each slot, and a cache line for 64 |
+//! | [`InArray`] | in an array of bytes apart, so the entries are contiguous | a byte for each slot, and a cache line for 64 |
 
 use core::convert::Infallible;
 use core::marker::PhantomData;
@@ -86,14 +88,16 @@ pub use crate::queue::slot::{Access, Generation};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no entry of a queue",
-    note = "derive `bytemuck::Pod` and `bytemuck::Zeroable`, and implement `cq_core::entry::Entry`"
+    note = "derive `bytemuck::Pod` and `bytemuck::Zeroable`, and implement `cq_core::entry::Entry`",
+    note = "wrap a type of another crate in a `#[repr(transparent)]` structure"
 )]
 pub trait Entry: Pod + Send + Sync {
     /// Where its generation is: [`InEntry`] or [`InArray`].
     type Generation: Generation<Self>;
 
     /// Whether it raises the event of a consumer that armed for
-    /// [solicited](crate::transport::Notify::Solicited) entries alone ([N3](crate::contract#n3)). By default it does not.
+    /// [solicited](crate::transport::Notify::Solicited) entries alone ([N3](crate::contract#n3)). By default it does not. It is
+    /// called where such a consumer waits, once the entry is stored; if it panics, the event is raised.
     #[inline(always)]
     fn is_urgent(&self) -> bool {
         false
@@ -104,8 +108,8 @@ pub trait Entry: Pod + Send + Sync {
 /// bits have to be adjacent, 2 to 16 of them. What a producer has in them is lost; a poll returns zeros, and in place they hold
 /// the generation.
 ///
-/// The entry's size has to be a multiple of a word's, and its alignment no less: a word has 8 bytes, or 4 on targets without
-/// 64-bit atomics. `#[repr(C, align(8))]` serves both.
+/// The entry's size has to be a multiple of a word's, and its alignment no less than that of an atomic word, which has 8
+/// bytes, or 4 on targets without 64-bit atomics. `#[repr(C, align(8))]` serves everywhere.
 ///
 /// One bit does not compile, nor do bits that are apart:
 /// ```compile_fail,E0080

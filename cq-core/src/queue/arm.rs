@@ -52,10 +52,10 @@ impl ArmWord {
 
     /// Called after the producer has published: if the consumer armed for it, disarms and then calls `raise`. `urgent`:
     /// whether a solicited receive, a failure, or the overrun was published ([N3](crate::contract#n3),
-    /// [O5](crate::contract#o5)).
+    /// [O5](crate::contract#o5)); it is called only if the word is Solicited.
     #[inline]
-    pub(super) fn fire(&self, urgent: bool, raise: impl FnOnce()) {
-        self.fire_unless(urgent, |_| false, raise);
+    pub(super) fn fire(&self, urgent: impl FnOnce() -> bool, raise: impl Fn()) {
+        self.fire_unless(|| self.asks(urgent, &raise), |_| false, &raise);
     }
 
     /// [`fire`](Self::fire), unless `holds`, called with what the consumer armed for, returns `true`: then the event is
@@ -63,11 +63,11 @@ impl ArmWord {
     #[inline]
     pub(super) fn fire_unless(
         &self,
-        urgent: bool,
+        urgent: impl FnOnce() -> bool,
         holds: impl FnOnce(Notify) -> bool,
         raise: impl FnOnce(),
     ) {
-        match fires(sync::load_u32(&self.0), || urgent) {
+        match fires(sync::load_u32(&self.0), urgent) {
             Some(armed) if !holds(armed) => {}
             _ => return,
         }
@@ -75,17 +75,33 @@ impl ArmWord {
         self.raise(raise);
     }
 
-    /// [`fire`](Self::fire) with several producers. `urgent` is called only while the word is Solicited.
+    /// [`fire`](Self::fire) with several producers.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[inline]
-    pub(super) fn fire_shared(&self, urgent: impl Fn() -> bool, raise: impl FnOnce()) {
+    pub(super) fn fire_shared(&self, urgent: impl Fn() -> bool, raise: impl Fn()) {
         let mut seen = sync::load_u32(&self.0);
-        while fires(seen, &urgent).is_some() {
+        while fires(seen, || self.asks(&urgent, &raise)).is_some() {
             match sync::disarm(&self.0, seen, IDLE) {
                 Ok(_) => return self.raise(raise),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// Asks an entry's type whether it is urgent. If that panics, it may be: the event is raised.
+    #[inline]
+    fn asks(&self, urgent: impl FnOnce() -> bool, raise: &impl Fn()) -> bool {
+        struct Raise<'a, R: Fn()>(&'a ArmWord, &'a R);
+        impl<R: Fn()> Drop for Raise<'_, R> {
+            fn drop(&mut self) {
+                sync::store_u32(&self.0.0, IDLE);
+                self.0.raise(self.1);
+            }
+        }
+        let raise = Raise(self, raise);
+        let urgent = urgent();
+        mem::forget(raise);
+        urgent
     }
 
     /// Raises the event of an arm that was disarmed. If `raise` panics, the next completion raises it: it may not be.

@@ -210,7 +210,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
             1
         } else {
             // SAFETY: as above.
-            unsafe { self.ring.read_run(self.position, out) }
+            unsafe { M::Access::read_run(&self.ring, self.position, out) }
         };
         self.pass(count);
         count
@@ -274,19 +274,6 @@ impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     pub fn mark_failed(&mut self) -> FailWakeup<C> {
         self.health().fail();
         FailWakeup(self.channel.take())
-    }
-}
-
-/// How entries are read.
-impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
-    /// Copies the published entries from `position` on to the start of `out`, and returns their number.
-    ///
-    /// # Safety
-    /// As of [`Access::read_run`].
-    #[inline(always)]
-    pub(super) unsafe fn read_run(&self, position: Position, out: &mut [E]) -> usize {
-        // SAFETY: guaranteed by the caller.
-        unsafe { A::read_run(self, position, out) }
     }
 }
 

@@ -13,8 +13,8 @@ use crate::entry::Entry;
 use crate::transport::PollError;
 use crate::wc::Wc;
 
-/// The oldest entries of a queue, in its memory: they are not copied. Their slots are released when this is dropped, all at
-/// once ([S7](crate::contract#s7)).
+/// The oldest entries of a queue, in its memory: they are not copied. Dropping this takes them from the queue: it releases their
+/// slots ([S7](crate::contract#s7)), except that slots beyond the capacity are released late, as behind a poll.
 ///
 /// ```
 /// use cq_core::queue::SoftCq;
@@ -30,27 +30,32 @@ use crate::wc::Wc;
 /// assert_eq!(producer.free_slots(), 3);
 ///
 /// producer.push(&5)?;
-/// let batch = consumer.poll_in_place(8)?;
+/// let mut batch = consumer.poll_in_place(8)?;
 /// assert_eq!(batch.as_slices(), (&[4][..], &[5][..]), "two slices where the memory wraps");
-/// batch.release(1); // the other one stays
-/// assert_eq!(*consumer.poll_in_place(8)?.iter().next().unwrap(), 5);
+/// // A consumer that stops early leaves the others in the queue.
+/// let served = batch.iter().take_while(|number| **number < 5).count();
+/// batch.truncate(served);
+/// drop(batch);
+/// assert_eq!(consumer.poll_in_place(8)?.as_slices().0, [5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # How it ends
 /// | | the slots | the entries |
 /// |---|---|---|
-/// | dropped, also by a panic or a cancelled task | all are released | are taken, those too that nobody has read |
-/// | [`release`](Self::release) of fewer | only these are released | the others are polled again |
+/// | dropped, also by a panic, by `?` or with a cancelled task | all are released | are taken, those too that nobody has read |
+/// | [truncated](Self::truncate), then dropped | only those that it kept are released | the others are polled again |
 /// | leaked, by [`mem::forget`](core::mem::forget) | none is released | are polled again, once the consumer is not borrowed any more |
 ///
 /// For as long as it lives the producer has fewer free slots, and a device may overrun the queue
 /// ([O7](crate::contract#o7)): do not answer an entry before it is released, if the answer lets the device push another one,
-/// and copy what is kept for long, for example across an `await`. A loop that may end early, by an error of one entry,
-/// releases those that it has served.
+/// and copy what is kept for long, for example across an `await`.
 ///
-/// In place a [`Wc`] has its generation in the padding, which no accessor shows. Of a
-/// [`CompletionQueue`](crate::cq::CompletionQueue), `cq.transport().poll_in_place(…)` takes a batch.
+/// In place the spare bits of an entry hold its generation. Those of a [`Wc`], its padding, are no part of its equality, and
+/// [`to_bytes`](Wc::to_bytes) clears them.
+///
+/// Of a [`CompletionQueue`](crate::cq::CompletionQueue), `cq.transport().poll_in_place(…)` takes a batch. A queue with several
+/// producers, or in memory that others may write to, has no batches in place.
 #[must_use = "if unused, the entries are lost"]
 pub struct InPlace<'q, 'a, E: Entry = Wc, C = NoChannel> {
     consumer: &'q mut Consumer<'a, E, C>,
@@ -121,9 +126,9 @@ impl<E: Entry, C> InPlace<'_, '_, E, C> {
         self.into_iter()
     }
 
-    /// Releases the slots of the first `count` entries only, or of all if there are fewer. The other ones are polled again.
+    /// Keeps the first `count` entries, or all if there are fewer. The others are polled again.
     #[inline]
-    pub fn release(mut self, count: usize) {
+    pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
 }

@@ -279,7 +279,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     fn notify(&self, urgent: impl FnOnce() -> bool) {
         if C::RAISES {
             sync::push_fence();
-            self.control.alerts.arm.fire(urgent(), || self.channel.raise());
+            self.control.alerts.arm.fire(urgent, || self.channel.raise());
         }
     }
 

@@ -57,6 +57,7 @@ use super::channel::{Channel, NoChannel};
 use super::completion::Completion;
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
+use super::slot::Access;
 use super::{CapacityError, Control, State, Tail};
 use crate::sync;
 use crate::transport::Notify;
@@ -270,7 +271,7 @@ impl<'a> RawQueue<'a> {
         let (ring, mut wc) = (self.ring(), [Wc::default()]);
         for _ in self.slots {
             // SAFETY: `Shared` slots are sound to read at any time, because all their words are atomic.
-            if unsafe { ring.read_run(position, &mut wc) } == 0 {
+            if unsafe { Shared::read_run(&ring, position, &mut wc) } == 0 {
                 break;
             }
             each(&wc[0], ring.beside().load(ring.index(position)));
@@ -345,7 +346,7 @@ impl Control {
         raise: impl FnOnce(),
     ) {
         sync::push_fence();
-        self.alerts.arm.fire_unless(urgent, holds, raise);
+        self.alerts.arm.fire_unless(|| urgent, holds, raise);
     }
 
     /// Takes over the arm and the state of the queue that this one replaces. Neither side may be in use meanwhile.

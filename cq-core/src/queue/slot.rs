@@ -62,7 +62,8 @@ pub trait Access<E>: sealed::Sealed + fmt::Debug + 'static {
     unsafe fn mark(beside: Self::Beside, index: usize) -> Self::Mark;
 
     /// Stores the tag of the entry that is about to be written to slot `index`.
-    fn keep_tag(beside: Self::Beside, index: usize, tag: u32);
+    #[inline(always)]
+    fn keep_tag(_beside: Self::Beside, _index: usize, _tag: u32) {}
 
     /// Whether an entry is published in `generation`. The load is Relaxed: `false` may be stale, unless a fence or
     /// an Acquire before it orders it.

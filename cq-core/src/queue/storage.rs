@@ -67,6 +67,9 @@ impl<E: Entry> HeapSlots<E> {
     /// That is no valid number of slots, or `capacity` is larger or 0.
     pub(super) fn new(count: usize, capacity: u32) -> Result<Self, CapacityError> {
         CapacityError::check_promise(count, capacity)?;
+        // On targets of 32 bits large entries may be more than there is memory for: a panic of the allocation.
+        let bytes = count.checked_mul(size_of::<E>()).and_then(|bytes| isize::try_from(bytes).ok());
+        bytes.ok_or(CapacityError::TooLarge(count))?;
         Ok(Self {
             slots: (0..count).map(|_| Slot::new()).collect(),
             beside: (0..count).map(|_| E::Generation::unwritten()).collect(),

@@ -159,7 +159,7 @@ impl<const N: usize, E: Entry> Ring<N, E> {
 
     /// Returns the ring, for a queue to be [resized](SharedConsumer::resize) to. Discards what an earlier queue left in it.
     pub fn spare(&mut self) -> Spare<'_, E> {
-        // Its positions continue, so the entries in its slots are of earlier rounds.
+        // Its positions continue, and every reserved one was published: a slot is unwritten, or holds the round just before.
         self.gate.reset();
         Spare { ring: self.shared() }
     }

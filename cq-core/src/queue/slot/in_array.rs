@@ -31,9 +31,6 @@ impl<E: Pod> Access<E> for InArray {
     }
 
     #[inline(always)]
-    fn keep_tag(_: Self::Beside, _: usize, _: u32) {}
-
-    #[inline(always)]
     fn is_published(_: &Slot<E>, mark: Self::Mark, generation: u16) -> bool {
         sync::load_u8(&mark.word) == generation as u8
     }

@@ -42,9 +42,10 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
     /// Checks, as it compiles, that the bits can be in an entry of this type.
     const fn check<E>() {
         const {
-            let (field, bits) = (size_of::<F>(), MASK >> MASK.trailing_zeros());
+            let field = size_of::<F>();
             assert!(Self::WIDTH >= FEWEST, "a generation has at least 2 bits");
             assert!(Self::WIDTH <= u16::BITS, "a generation has at most 16 bits");
+            let bits = MASK >> MASK.trailing_zeros();
             assert!(bits & (bits + 1) == 0, "the spare bits are not adjacent");
             assert!(
                 MASK.leading_zeros() as usize >= 32 - 8 * field,
@@ -55,10 +56,11 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
                 AT + field <= size_of::<E>(),
                 "the field with the spare bits is not in the entry"
             );
+            // An atomic word is aligned to its size; a plain one need not be, as on 32-bit x86.
             assert!(
                 size_of::<E>().is_multiple_of(size_of::<Word>())
-                    && align_of::<E>() >= align_of::<Word>(),
-                "an entry with its generation in it has the size and the alignment of words: `#[repr(C, align(8))]`"
+                    && align_of::<E>() >= size_of::<Word>(),
+                "an entry with its generation in it has the size and the alignment of words: `#[repr(C, align(8))]`; else use `InArray`"
             );
         }
     }
@@ -154,9 +156,6 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
             _beside.at(_index)
         }
     }
-
-    #[inline(always)]
-    fn keep_tag(_: Beside, _: usize, _: u32) {}
 
     #[inline(always)]
     fn is_published(slot: &Slot<E>, mark: Mark, generation: u16) -> bool {

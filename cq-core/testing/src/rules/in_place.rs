@@ -38,12 +38,12 @@ impl<E: Numbered, S: Signal> InPlace for Consumer<'_, E, OnChannel<Option<S>>> {
         taken: Taken,
         each: impl FnMut(&E),
     ) -> Result<usize, PollError> {
-        let batch = self.poll_in_place(most)?;
+        let mut batch = self.poll_in_place(most)?;
         let count = batch.len();
         batch.iter().for_each(each);
         match taken {
             Taken::All => drop(batch),
-            Taken::First(count) => batch.release(count),
+            Taken::First(count) => batch.truncate(count),
             Taken::Leaked => core::mem::forget(batch),
         }
         Ok(count)

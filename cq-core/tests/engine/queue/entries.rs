@@ -50,6 +50,48 @@ fn p03_a_queue_that_is_split_again_holds_nothing() {
     }
 }
 
+/// An entry whose type panics as it is asked whether it is urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(transparent)]
+struct Panics(u32);
+
+impl Entry for Panics {
+    type Generation = cq_core::entry::InArray;
+
+    fn is_urgent(&self) -> bool {
+        panic!("asked of {self:?}")
+    }
+}
+
+#[test]
+fn n06_an_entry_whose_type_panics_wakes_the_consumer() {
+    macro_rules! wakes {
+        ($queue:ident) => {
+            for (on, asks) in
+                [(None, false), (Some(Notify::Next), false), (Some(Notify::Solicited), true)]
+            {
+                let event_count = EventCount::default();
+                let mut storage = $queue::<4, Panics>::of_entries();
+                let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
+                if let Some(on) = on {
+                    assert_eq!(consumer.arm(on), Ok(Armed::Armed));
+                }
+                let push = || producer.push(&Panics(7)).unwrap();
+                let pushed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(push));
+                assert_eq!(pushed.is_err(), asks, "it is asked only where it matters");
+                assert_eq!(event_count.unread(), u32::from(on.is_some()));
+                assert_eq!(consumer.poll(&mut [Panics(0); 2]), Ok(1), "it is stored");
+            }
+        };
+    }
+    wakes!(SoftCq);
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    {
+        use cq_core::queue::mpsc::SoftCq as Shared;
+        wakes!(Shared);
+    }
+}
+
 /// Spare bits in a field of each type, in the first, a middle and the last word; all else is used.
 macro_rules! spare {
     ($($name:ident: $field:ty, $at:ident, $mask:literal;)+) => {$(

@@ -50,7 +50,7 @@ fn s07_a_batch_has_what_a_poll_would_return() {
 fn s07_a_consumer_says_how_many_it_took() {
     for (held, taken) in (0..5).flat_map(|held| (0..6).map(move |taken| (held, taken))) {
         let (producer, mut consumer) = holding(3, held);
-        consumer.poll_in_place(4).unwrap().release(taken);
+        consumer.poll_in_place(4).unwrap().truncate(taken);
         let left: Vec<_> = (1..=held).skip(taken).collect();
         assert_eq!(producer.len(), left.len());
         assert_eq!(polled(&mut consumer), left);
@@ -132,7 +132,7 @@ fn n02_arming_sees_what_is_behind_a_batch() {
     let event_count = EventCount::default();
     let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
     producer.push_batch(&[1, 2]).unwrap();
-    consumer.poll_in_place(4).unwrap().release(1);
+    consumer.poll_in_place(4).unwrap().truncate(1);
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
     drop(consumer.poll_in_place(4).unwrap());
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));

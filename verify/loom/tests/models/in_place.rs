@@ -37,7 +37,7 @@ fn taken_in_place<E: Entry + PartialEq>(shape: Shape<E>) {
     });
     let mut last = 0;
     while last < entries {
-        let taken = consumer.poll_in_place(batch).unwrap();
+        let mut taken = consumer.poll_in_place(batch).unwrap();
         if taken.is_empty() {
             thread::yield_now();
         }
@@ -47,7 +47,7 @@ fn taken_in_place<E: Entry + PartialEq>(shape: Shape<E>) {
             last += 1;
             assert!(*entry == make(last), "lost, doubled, torn or out of order");
         }
-        taken.release(count);
+        taken.truncate(count);
     }
     let _producer = producer.join().unwrap();
     assert!(consumer.poll_in_place(batch).unwrap().is_empty(), "an entry that nobody pushed");
