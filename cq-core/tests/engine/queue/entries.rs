@@ -28,7 +28,7 @@ fn passes<E: Entry + PartialEq + Debug>(make: impl Fn(u32) -> E) {
 fn s08_entries_of_all_sizes_are_returned_as_they_were_pushed() {
     passes(|number| number as u8);
     passes(|number| number as i16);
-    passes(|number| f64::from(number));
+    passes(f64::from);
     passes(u128::from);
     passes(|number| (number as u16).to_ne_bytes());
     passes(|number| [number as u8; 3]);
