@@ -61,9 +61,8 @@
 //! Overrun and the end of the queue are checked by [`software`], of a queue whose producer is software. `entry`, feature `std`,
 //! checks the engine's own queues with an [entry](cq_core::entry) of yours.
 //!
-//! The checks run on one thread. Use a
-//! model checker to find races between threads. The checks can't see system calls, allocations and locks of a poll
-//! ([P5](cq_core::contract#p5)): [`p05_returns`] checks that a poll returns.
+//! The checks run on one thread. Use a model checker to find races between threads. The checks can't see system calls,
+//! allocations and locks of a poll ([P5](cq_core::contract#p5)): [`p05_returns`] checks that a poll returns.
 
 mod arming;
 #[cfg(feature = "std")]

@@ -9,10 +9,11 @@ use cq_core::entry::{Entry, InEntry};
 
 use super::*;
 
-/// Pushes entries made of the numbers from 0 on, more than any generation counts, and polls them by one and by three.
+/// Pushes entries made of the numbers from 0 on, in more rounds than a generation of eight bits counts, and polls them by one
+/// and by three.
 fn passes<E: Entry + PartialEq + Debug>(make: impl Fn(u32) -> E) {
     let (mut producer, mut consumer) = HeapCq::<E>::of_entries(4).unwrap().split();
-    for number in 0..1100 {
+    for number in 0..140 {
         let batch = [number, number + 1, number + 2].map(&make);
         producer.push(&batch[0]).unwrap();
         let mut out = [E::zeroed()];
