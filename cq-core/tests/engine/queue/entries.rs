@@ -10,10 +10,10 @@ use cq_core::entry::{Entry, InEntry};
 use super::*;
 
 /// Pushes entries made of the numbers from 0 on, in more rounds than a generation of eight bits counts, and polls them by one
-/// and by three.
+/// and by three. Miri, which is slow, looks at the casts and not at the counts.
 fn passes<E: Entry + PartialEq + Debug>(make: impl Fn(u32) -> E) {
     let (mut producer, mut consumer) = HeapCq::<E>::of_entries(4).unwrap().split();
-    for number in 0..140 {
+    for number in 0..if cfg!(miri) { 9 } else { 140 } {
         let batch = [number, number + 1, number + 2].map(&make);
         producer.push(&batch[0]).unwrap();
         let mut out = [E::zeroed()];
