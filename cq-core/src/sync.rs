@@ -28,7 +28,7 @@
 //!
 //! | operation | side | pairs with | what the pair makes visible |
 //! |---|---|---|---|
-//! | `publish` (Release) | producer | `observe` (Acquire) | the words and the tag of one entry |
+//! | `publish`, `publish_u8` (Release) | producer | `observe`, `observe_u8` (Acquire) | the words and the tag of one entry |
 //! | `release_head` (Release) | consumer | `acquire_head` (Acquire) | slots whose entries were read and that may be written again |
 //! | `latch` (Release) | producer | `read_latch` (Acquire) | every entry published before the overrun, or before the producer was dropped |
 //! | `refuse` (Release) | consumer | `see_refusal` (Acquire) | everything that the consumer did before it failed or abandoned the queue, or reported its end |

@@ -7,8 +7,6 @@ use core::slice;
 
 use super::channel::NoChannel;
 use super::consumer::Consumer;
-use super::ring::Position;
-use super::slot::Slot;
 use crate::entry::Entry;
 use crate::transport::PollError;
 use crate::wc::Wc;
@@ -69,23 +67,8 @@ impl<'a, E: Entry, C> Consumer<'a, E, C> {
     /// The queue has ended, and everything stored has been taken ([O3](crate::contract#o3)).
     #[inline(always)]
     pub fn poll_in_place(&mut self, most: usize) -> Result<InPlace<'_, 'a, E, C>, PollError> {
-        let count = self.poll_by(most, |this| this.published(most))?;
+        let count = self.poll_by(most, |this| this.ring.published(this.position(), most))?;
         Ok(InPlace { consumer: self, count })
-    }
-
-    /// How many entries are published from the position on, at most `most`, by loads with Acquire.
-    #[inline]
-    fn published(&self, most: usize) -> usize {
-        let (most, mut count) = (most.min(self.ring.storage()), 0);
-        loop {
-            let next = self.position().wrapping_add(count as Position);
-            let span = self.ring.span(next, most - count);
-            let published = span.published();
-            count += published;
-            if published < span.len() || count == most {
-                return count;
-            }
-        }
     }
 }
 
@@ -108,16 +91,9 @@ impl<E: Entry, C> InPlace<'_, '_, E, C> {
     #[inline]
     #[must_use]
     pub fn as_slices(&self) -> (&[E], &[E]) {
-        let (ring, position) = (&self.consumer.ring, self.consumer.position());
-        let first = ring.span(position, self.count).slots;
-        // Mostly there is one, and a branch is faster than a span of nothing.
-        let second = match self.count - first.len() {
-            0 => &[],
-            more => ring.span(position.wrapping_add(first.len() as Position), more).slots,
-        };
         // SAFETY: the consumer is borrowed, so it is the only one, and releases nothing. `published` has acquired that these
         // slots are published.
-        unsafe { (Slot::entries(first), Slot::entries(second)) }
+        unsafe { self.consumer.ring.entries(self.consumer.position(), self.count) }
     }
 
     /// The entries, oldest first.
@@ -155,7 +131,7 @@ impl<E: Entry, C> Drop for InPlace<'_, '_, E, C> {
     fn drop(&mut self) {
         // Under loom, a read of each entry: they were in use until now.
         #[cfg(loom)]
-        assert_eq!(self.consumer.published(self.count), self.count);
+        assert_eq!(self.consumer.ring.published(self.consumer.position(), self.count), self.count);
         if self.count > 0 {
             self.consumer.pass(self.count);
             self.consumer.release();

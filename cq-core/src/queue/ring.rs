@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use super::slot::{Access, Generation, NEVER};
+use super::slot::{Access, Generation, NEVER, Slot};
 use crate::entry::Entry;
 use crate::sync::{self, AtomicWord, Unused, Word, const_unless_loom};
 
@@ -110,7 +110,6 @@ unsafe impl<T: ?Sized + Sync> Send for Ref<'_, T> {}
 unsafe impl<T: ?Sized + Sync> Sync for Ref<'_, T> {}
 
 /// The slots of a ring. Their number is a power of two.
-#[doc(hidden)]
 pub struct Ring<'a, E: Entry, A: Access<E> = <E as Entry>::Generation> {
     slots: Ref<'a, [A::Slot]>,
     beside: A::Beside,
@@ -178,6 +177,39 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
         // SAFETY: `first + count` is at most the number of slots, a power of two (`new`).
         let slots = unsafe { self.slots.get_unchecked(first..first + count) };
         Span { slots, beside: self.beside, first, generation: self.generation(position) }
+    }
+}
+
+/// How entries are read in place.
+impl<E: Entry, A: Generation<E>> Ring<'_, E, A> {
+    /// How many entries are published from `position` on, at most `most`, by loads with Acquire.
+    #[inline]
+    pub(super) fn published(&self, position: Position, most: usize) -> usize {
+        let (most, mut count) = (most.min(self.storage()), 0);
+        loop {
+            let span = self.span(position.wrapping_add(count as Position), most - count);
+            let published = span.published();
+            count += published;
+            if published < span.len() || count == most {
+                return count;
+            }
+        }
+    }
+
+    /// These entries, in two slices where the memory wraps.
+    ///
+    /// # Safety
+    /// As of [`Slot::entries`].
+    #[inline(always)]
+    pub(super) unsafe fn entries(&self, position: Position, count: usize) -> (&[E], &[E]) {
+        let first = self.span(position, count).slots;
+        // Mostly there is one, and a branch is faster than a span of nothing.
+        let second = match count - first.len() {
+            0 => &[],
+            more => self.span(position.wrapping_add(first.len() as Position), more).slots,
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { (Slot::entries(first), Slot::entries(second)) }
     }
 }
 

@@ -7,7 +7,6 @@ mod cq;
 mod docs;
 mod executors;
 mod queue;
-mod rules;
 mod shared_cq;
 mod wc;
 

@@ -1,8 +1,8 @@
 //! The engine's own queues, as a column of the table: the checks of [`cq_testing::rules`] on every kind of software queue, each
-//! with entries of three sizes.
+//! with completions and three other entries.
 
 use cq_core::wc::Wc;
-use cq_testing::entries::{Bytes4, Bytes16};
+use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use cq_testing::rules::{Check, of_an_entry};
 
 use super::Case;
@@ -46,11 +46,12 @@ cases! {
 }
 
 /// What is checked, with each entry.
-fn checks() -> [(&'static str, Vec<Check>); 3] {
+fn checks() -> [(&'static str, Vec<Check>); 4] {
     [
         ("completions", of_an_entry::<Wc>()),
         ("entries of 16 bytes", of_an_entry::<Bytes16>()),
         ("entries of 4 bytes", of_an_entry::<Bytes4>()),
+        ("entries with two spare bits", of_an_entry::<Spare2>()),
     ]
 }
 

@@ -80,18 +80,13 @@ impl<E: Pod> Access<E> for InArray {
     where
         E: Entry,
     {
-        let mut count = 0;
-        loop {
-            let span = ring.span(position.wrapping_add(count as Position), out.len() - count);
-            let published = span.published();
-            // SAFETY: the caller is the only consumer, and has not released these slots. `published` has acquired them.
-            let entries = unsafe { Slot::entries(&span.slots[..published]) };
-            out[count..count + published].copy_from_slice(entries);
-            count += published;
-            if published < span.len() || count == out.len() {
-                return count;
-            }
-        }
+        let count = ring.published(position, out.len());
+        // SAFETY: the caller is the only consumer, and has not released these slots. `published` has acquired them.
+        let (first, second) = unsafe { ring.entries(position, count) };
+        let (to_first, to_second) = out[..count].split_at_mut(first.len());
+        to_first.copy_from_slice(first);
+        to_second.copy_from_slice(second);
+        count
     }
 }
 

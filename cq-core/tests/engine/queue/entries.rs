@@ -1,5 +1,5 @@
-//! Entries of many sizes and alignments, and spare bits in each kind of field. The rules of queues are checked with others, in
-//! `rules`.
+//! Entries of many sizes and alignments, and spare bits in each kind of field. The conformance suite checks the rules of queues
+//! with others.
 
 use std::fmt::Debug;
 use std::mem::offset_of;

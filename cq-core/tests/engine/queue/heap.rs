@@ -109,3 +109,11 @@ fn sides_that_last_do_where_shorter_ones_are_asked_for() {
     }
     let _ = shorter;
 }
+
+/// So many entries of this size are more than there are addresses.
+#[cfg(target_pointer_width = "32")]
+#[test]
+fn o01_what_no_memory_can_hold_is_refused() {
+    let refused = HeapCq::<[u64; 16]>::of_entries(MAX_STORAGE as u32).unwrap_err();
+    assert_eq!(refused, CapacityError::TooLarge(MAX_STORAGE));
+}
