@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use cq_core::channel::thread::{Raiser, Receiver, channel};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::entry::{Entry, InEntry};
-use cq_core::queue::{OnChannel, TryPushError, mpsc};
+use cq_core::queue::{OnChannel, mpsc};
 use cq_core::transport::{Arm, Block, CqKey, Events, Notify, PollError};
 
 const KEY: CqKey = CqKey { index: 0, generation: 1 };
@@ -63,7 +63,9 @@ impl TryFrom<Raw> for Event {
 }
 
 /// Measures in bursts, and waits while the queue is full. Fails in the end.
-fn measure(mut cq: mpsc::SharedProducer<'_, Raw, OnChannel<Raiser>>) -> Result<(), TryPushError> {
+fn measure(
+    mut cq: mpsc::SharedProducer<'_, Raw, OnChannel<Raiser>>,
+) -> Result<(), mpsc::PushError> {
     for value in 0..100_000 {
         if value % 1_000 == 0 {
             thread::sleep(2 * PATIENCE);

@@ -5,7 +5,7 @@
 use std::thread;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::{Consumer, HeapCq, Producer, TryPushError};
+use cq_core::queue::{Consumer, End, HeapCq, Producer};
 use cq_core::transport::PollError;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
@@ -33,7 +33,7 @@ impl Counters {
 }
 
 /// Completes receives, one in a thousand with an error.
-fn device(qp_num: u32, mut producer: Producer<'_>) -> Result<(), TryPushError> {
+fn device(qp_num: u32, mut producer: Producer<'_>) -> Result<(), End> {
     for wr_id in 0..EACH {
         let fails = wr_id % 1000 == 999;
         let status = if fails { WcStatus::REM_OP_ERR } else { WcStatus::SUCCESS };

@@ -23,7 +23,7 @@ type Handler = Producer<'static, Wc, OnChannel<Raiser<'static>>>;
 
 /// The DMA engine's interrupt: a transfer is done.
 fn on_interrupt(producer: &mut Handler, wr_id: u64) -> bool {
-    producer.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 0)).is_ok()
+    producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 0)).is_ok()
 }
 
 fn wait_for_interrupt() {

@@ -34,7 +34,7 @@
 //!   transport    traits: PollCq Arm Events Block | Signal           |
 //!        |                                                          |
 //!   queue::Consumer: poll ------------ slots ------------ queue::Producer: push
-//!                         head, arm word, health
+//!                         head, arm word, end  
 //!   sync         the atomic operations and how they pair
 //! ```
 //!
@@ -53,8 +53,8 @@
 //!    word marks the slot as published. The consumer loads it with Acquire: there is no producer index.
 //! 2. The consumer copies published entries, or reads them in place, then releases their slots: it stores its head with Release.
 //!    The producer loads the head with Acquire only when its cached copy makes the ring look full.
-//! 3. If the ring is full, `push` drops the completion and latches the overrun for good; `try_push` stores nothing. The consumer
-//!    returns what is stored, checks the slots once more, then reports the overrun.
+//! 3. If the ring is full, `push` stores nothing; `push_or_overrun` drops the completion and latches the overrun for good. The
+//!    consumer returns what is stored, checks the slots once more, then reports the overrun.
 //! 4. Before it sleeps, the consumer stores the arm word, issues a fence, and checks the slot again; the producer publishes, issues
 //!    a fence, and checks the arm word. At least one sees the other's store. It is disarmed first, then the event is raised.
 //! 5. Dropping the last producer closes the queue; dropping the consumer abandons it, and every later push fails.

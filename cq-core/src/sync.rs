@@ -51,9 +51,9 @@
 //! | load | why a stale value does no harm |
 //! |---|---|
 //! | the word or byte that publishes the next slot, by an empty poll | the next poll loads it again; after an arm, `arm_fence` orders it |
-//! | both words of the health, by an empty poll | as above; before an end is reported, `read_latch` orders it |
-//! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing; before a producer learns of the end, `see_refusal` orders it |
-//! | the producers' health, by a producer | a single one loads what it stored; several learn of an overrun by the reservation word |
+//! | both words of the [end](crate::queue::End), by an empty poll | as above; before an end is reported, `read_latch` orders it |
+//! | the consumer's word of the end, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing; before a producer learns of the end, `see_refusal` orders it |
+//! | the producers' word of the end, by a producer | a single one loads what it stored; several learn of an overrun by the reservation word |
 //! | the arm word | `push_fence` and `arm_fence` order it; each side otherwise loads what it wrote itself |
 //! | the reservation word, by the consumer | after an overrun or the last producer's drop, `read_latch` has acquired its final position; after `fail`, a stale one only omits concurrent pushes; while resizing, a compare-and-swap checks it |
 //! | the reservation word, by `has_ended` | `push_fence` orders it |

@@ -59,7 +59,7 @@
 //!                 state => Finished { position: self.next, state },
 //!             };
 //!             state(self.next).store(FREE, Relaxed); // before the push: who polls that may post here again
-//!             let _ = self.queue.push(&finished); // an overrun is latched: the main loop gets it
+//!             let _ = self.queue.push_or_overrun(&finished); // an overrun is latched: the main loop gets it
 //!             self.next = self.next.wrapping_add(1);
 //!         }
 //!     }
@@ -230,11 +230,11 @@
 //! `SoftCq::of_entries` is a constant of zeros, so the queue needs no flash.
 //!
 //! **Overrun.** `N` is at least the number of descriptors, and the loop never posts more than were polled: then there
-//! is no overrun. If there is one, [`push`](crate::queue::Producer::push) drops what does not fit, and the queue
-//! has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
+//! is no overrun. If there is one, [`push_or_overrun`](crate::queue::Producer::push_or_overrun) drops what does not fit, and the
+//! queue has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
 //! number of those that were dropped, at every poll ([O3](crate::contract#o3)). It is woken for that
 //! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
-//! [`try_push`](crate::queue::Producer::try_push) instead. To go on, see the guide to recovery of cq-verbs.
+//! [`push`](crate::queue::Producer::push) instead. To go on, see the guide to recovery of cq-verbs.
 //!
 //! **Tokens.** An engine that finishes in order needs no ledger: the position says which it was, as above, and
 //! an array of `N` tells what each was for. One that finishes in any order takes `Receives` of cq-verbs, as

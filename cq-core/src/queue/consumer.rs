@@ -3,7 +3,7 @@
 
 use super::Alerts;
 use super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
-use super::health::{Health, State};
+use super::end::{ByConsumer, End, Ends};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
 use super::slot::{Access, Memory, Own, SMALL};
@@ -51,7 +51,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     ) -> Self {
         head.release(position);
         let next = ring.place(position);
-        let next = if alerts.health.is_reported() { next.never() } else { next };
+        let next = if alerts.ends.is_reported() { next.never() } else { next };
         let (lag, released) = (lag(ring.storage(), promised), position);
         Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
     }
@@ -115,10 +115,13 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         positions.take_while(|&position| self.ring.place(position).is_published()).count()
     }
 
-    /// The state of the queue.
+    /// How the queue has ended, if it has. Polls still return what is stored.
+    ///
+    /// # Staleness
+    /// It may end at any time.
     #[must_use]
-    pub fn state(&self) -> State {
-        self.health().state()
+    pub fn end(&self) -> Option<End> {
+        self.ends().end()
     }
 
     /// [`poll`](PollCq::poll) of at most `most` entries, with `take` to copy entries and release their slots.
@@ -131,7 +134,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         if self.next.is_published() {
             return Ok(take(self));
         }
-        if self.health().is_running() {
+        if self.ends().is_running() {
             return Ok(0);
         }
         self.last_entries(most, take)
@@ -144,24 +147,23 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         most: usize,
         mut take: impl FnMut(&mut Self) -> usize,
     ) -> Result<usize, PollError> {
-        // The state is loaded with Acquire, so `take` sees every entry stored before the end.
-        let error = match self.health().state().error() {
-            Some(error) if most > 0 => error,
+        // The end is loaded with Acquire, so `take` sees every entry stored before the end.
+        let end = match self.end() {
+            Some(end) if most > 0 => end,
             _ => return Ok(0),
         };
-        let is_reported = self.health().is_reported();
-        match if is_reported { 0 } else { take(self) } {
-            0 => Err(self.report(error)),
+        match if self.ends().is_reported() { 0 } else { take(self) } {
+            0 => Err(self.report(end)),
             count => Ok(count),
         }
     }
 
     /// Records that the end is reported. Later polls return nothing ([O3](crate::contract#o3)).
     #[cold]
-    pub(super) fn report(&mut self, error: PollError) -> PollError {
-        self.health().report();
+    pub(super) fn report(&mut self, end: End) -> PollError {
+        self.ends().note(ByConsumer::Report);
         self.next = self.next.never();
-        error
+        end.poll_error()
     }
 
     /// Copies the published entries and releases their slots.
@@ -241,14 +243,14 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         self.owner.clone()
     }
 
-    pub(super) fn health(&self) -> &Health {
-        &self.alerts.health
+    pub(super) fn ends(&self) -> &Ends {
+        &self.alerts.ends
     }
 }
 
 impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
-    /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)).
+    /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)); one that has overrun stays so ([O3](crate::contract#o3)).
     ///
     /// Raises an event the first time, for a thread that waits for the queue: armed or not, because a producer that died may have
     /// disarmed the queue and not have raised the event. A consumer without a signal raises none. Then the caller has to,
@@ -272,7 +274,7 @@ impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// }
     /// ```
     pub fn mark_failed(&mut self) -> FailWakeup<C> {
-        self.health().fail();
+        self.ends().note(ByConsumer::Fail);
         FailWakeup(self.channel.take())
     }
 }
@@ -311,7 +313,7 @@ impl<E: Entry, S, M: Memory<E>> Arm for Consumer<'_, E, OnChannel<S>, M> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.alerts.arm.arm(on);
         sync::arm_fence();
-        let quiet = self.is_empty() && self.health().is_running();
+        let quiet = self.is_empty() && self.ends().is_running();
         Ok(if quiet { Armed::Armed } else { Armed::MayHaveMissed })
     }
 
@@ -323,7 +325,7 @@ impl<E: Entry, S, M: Memory<E>> Arm for Consumer<'_, E, OnChannel<S>, M> {
 impl<E: Entry, C, M: Memory<E>> Drop for Consumer<'_, E, C, M> {
     fn drop(&mut self) {
         if self.owner.is_last() {
-            self.health().abandon();
+            self.ends().note(ByConsumer::Leave);
         }
     }
 }

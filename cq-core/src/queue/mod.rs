@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use core::cell::Cell;
-//! use cq_core::queue::SoftCq;
+//! use cq_core::queue::{PushError, SoftCq};
 //! use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, PollError, Signal};
 //! use cq_core::wc::{Wc, WcStatus};
 //!
@@ -23,8 +23,10 @@
 //! producer.push(&wc)?; // disarmed: no event
 //! assert_eq!(channel.0.get(), 1);
 //!
-//! // A third one overruns the queue: stored completions are polled first, then every poll fails (O3).
-//! assert_eq!(producer.push(&wc).unwrap_err().total, 1);
+//! // A third one does not fit. A program that can wait pushes it again later.
+//! assert_eq!(producer.push(&wc), Err(PushError::Full));
+//! // A device can't: it overruns the queue. Stored completions are polled first, then every poll fails (O3).
+//! assert!(producer.push_or_overrun(&wc).is_err());
 //! let mut out = [Wc::default(); 4];
 //! assert_eq!(consumer.poll(&mut out), Ok(2));
 //! assert_eq!(consumer.poll(&mut out), Err(PollError::Overrun { dropped: Some(1) }));
@@ -46,9 +48,12 @@
 //! entries to the caller's buffer; [`Consumer::poll_in_place`] lends them where they lie.
 //!
 //! # A full queue
-//! A device cannot wait: [`Producer::push`] on a full queue drops the completion and overruns the queue. Stored
-//! completions are still polled; then every poll fails, permanently ([O3](crate::contract#o3)). Software that can
-//! wait uses [`Producer::try_push`], which returns an error instead and changes nothing.
+//! [`Producer::push`] on a full queue returns [`PushError::Full`] and changes nothing: push again once the consumer has polled,
+//! or let [`push_or_wait`](Producer::push_or_wait) do so.
+//!
+//! A device can't wait, and a completion that is lost in silence is worse than a queue that fails.
+//! [`Producer::push_or_overrun`] on a full queue drops the completion and overruns the queue. Stored completions are still
+//! polled; then every poll fails, permanently ([O3](crate::contract#o3)).
 //!
 //! # A ring between threads
 //! An entry need not come from a device. A program that passes buffers from one thread to another pushes their numbers, or a
@@ -72,9 +77,9 @@
 //! That entries are plain bytes is `bytemuck`'s to check.
 //!
 //! # The end of a queue
-//! A queue ends when it overruns, when [`Consumer::fail`] is called, or when its last producer is dropped. The consumer
-//! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. A [raw] queue
-//! outlives its sides. The end is recorded in one place, so a side that is created later finds it too.
+//! A queue ends when it overruns, when [`Consumer::fail`] is called, when its last producer or its consumer is dropped. [`End`]
+//! says which. The consumer can still poll what was stored. A [raw] queue outlives its sides. The end is recorded in one place,
+//! so a side that is created later finds it too.
 //!
 //! Each end wakes the other side: a consumer that sleeps on the queue's channel by an event, a producer in
 //! [`push_or_wait`](Producer::push_or_wait) by its next attempt. The side that finds the end sees everything that the other
@@ -97,7 +102,7 @@
 //! | `ring` | which slot a position has, and which generation |
 //! | `slot`, `storage` | how entries are written and read; the memory of a queue's own |
 //! | `arm` | which event the consumer asked for |
-//! | `health` | whether the queue has ended |
+//! | `end` | whether and how the queue has ended |
 //! | `channel` | whether the queue has a channel, as a type |
 //! | `completion` | what can be pushed |
 //! | `raw/slot`, `raw/tags` | a slot's words in memory that others share; a word beside it |
@@ -113,8 +118,8 @@
 //! | generation of a slot | in spare bits of the entry, for completions their padding, or in a byte apart: 0 unwritten, otherwise the top bit set | the producer that owns the slot | `slot`, `ring` |
 //! | head | the position up to which slots are released | the consumer | `ring` |
 //! | arm word | Idle, Solicited, Next | the consumer arms, a producer disarms | `arm` |
-//! | producers' health | running, the number of dropped completions, closed | producers | `health` |
-//! | consumer's health | bits: failed, reported, abandoned, adopted | the consumer | `health` |
+//! | producers' end | running, the number of dropped completions, closed | producers | [`End`] |
+//! | consumer's end | bits: failed, reported, abandoned, adopted | the consumer | [`End`] |
 //! | reservation word | position, CLOSED, RESIZED | producers; the consumer as it resizes | `mpsc/reservation` |
 //! | number of producers | a count, which saturates | producers as they are cloned and dropped | `mpsc/mod` |
 
@@ -123,7 +128,7 @@ mod capacity;
 mod channel;
 mod completion;
 mod consumer;
-mod health;
+mod end;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 mod heap;
 mod in_place;
@@ -146,13 +151,13 @@ pub use self::channel::{NoChannel, OnChannel};
 pub use self::completion::Completion;
 pub use self::completion::Tagged;
 pub use self::consumer::Consumer;
-use self::health::Health;
-pub use self::health::{Dropped, State};
+use self::end::Ends;
+pub use self::end::{Dropped, End};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use self::heap::HeapCq;
 pub use self::in_place::InPlace;
 use self::owner::Owner;
-pub use self::producer::{Producer, TryPushError};
+pub use self::producer::{BatchError, Producer, PushError};
 use self::ring::{Head, LINES, Ref};
 pub use self::ring::{MAX_STORAGE, Position};
 #[doc(hidden)]
@@ -191,31 +196,7 @@ use crate::wc::Wc;
 /// The fences described in the [module](crate::queue#why-no-wake-up-is-lost) order arming against publishing.
 ///
 /// # The end of the queue
-/// Two words, each written by one side.
-///
-/// | producers' word | meaning | left by |
-/// |---|---|---|
-/// | 0 | the queue runs | a producer |
-/// | n, less than `u32::MAX` | n completions were dropped; saturates at `u32::MAX - 1` | a producer that drops more |
-/// | `u32::MAX` | the producers are gone | none |
-///
-/// | bit of the consumer's word | meaning | set by |
-/// |---|---|---|
-/// | FAILED | the consumer has failed the queue | [`Consumer::fail`], which raises an event whatever the arm word is |
-/// | REPORTED | a poll has reported the end: later polls return nothing | that poll |
-/// | ABANDONED | the consumer is gone | dropping it |
-/// | ADOPTED | the queue replaces one whose producers' word was not 0 | creating it |
-///
-/// Dropping k completions changes the producers' word from 0 or n to n + k. The last producer that is dropped changes
-/// it from 0 to `u32::MAX`.
-///
-/// No bit is cleared while the queue has sides, so every side, also one that is created later, finds that the queue has
-/// ended ([O3](crate::contract#o3), [S5](crate::contract#s5)). Splitting a queue anew starts a new one; a raw queue
-/// that replaces another starts with the other's state.
-///
-/// A producer that has cached free slots loads only the consumer's word. A single producer loads both words when it
-/// caches its limit, and clears the limit when it drops a completion. Several producers close the reservation word
-/// before they drop one, unless the consumer's word is set.
+/// [`End`] documents the two words that say whether it has ended.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub struct Control {
@@ -237,7 +218,7 @@ impl<'a> Ref<'a, Control> {
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
 struct Alerts {
     arm: ArmWord,
-    health: Health,
+    ends: Ends,
     unused: Unused<UNUSED>,
 }
 
@@ -250,7 +231,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Control, head) == 0);
     assert!(core::mem::offset_of!(Control, alerts) == 128);
     assert!(core::mem::offset_of!(Alerts, arm) == 0);
-    assert!(core::mem::offset_of!(Alerts, health) == 4);
+    assert!(core::mem::offset_of!(Alerts, ends) == 4);
 };
 /// No byte is padding.
 #[cfg(not(loom))]
@@ -259,13 +240,13 @@ const _: () = assert!(size_of::<Control>() == LINES + 12 + UNUSED);
 impl Alerts {
     const_unless_loom! {
         const fn new() -> Self {
-            Self { arm: ArmWord::new(), health: Health::new(), unused: Unused::new() }
+            Self { arm: ArmWord::new(), ends: Ends::new(), unused: Unused::new() }
         }
     }
 
     fn reset(&mut self) {
         self.arm.reset();
-        self.health.reset();
+        self.ends.reset();
     }
 }
 

@@ -1,10 +1,12 @@
 //! The producer: a push, from the check for free slots to the event.
 #![allow(unsafe_code)]
 
+use core::fmt;
+
 use super::Control;
 use super::channel::{Channel, NoChannel};
 use super::completion::Completion;
-use super::health::{Dropped, Health};
+use super::end::{Dropped, End, Ends};
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
 use super::slot::{Access, Memory, Own};
@@ -61,42 +63,13 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         self
     }
 
-    /// Stores an entry, or a [`Tagged`](super::Tagged), and raises the event if the consumer armed for this kind of entry. For
-    /// devices, which cannot wait for a free slot.
+    /// Stores an entry, or a [`Tagged`](super::Tagged), and raises the event if the consumer armed for this kind of entry.
     ///
     /// # Errors
-    /// The queue is full and overruns ([O3](crate::contract#o3)), or has already ended. The entry is dropped.
+    /// [`Full`](PushError::Full): nothing has changed, and it can be pushed again later ([S1](crate::contract#s1)).
+    /// [`Ended`](PushError::Ended): nothing can be pushed any more.
     #[inline]
-    pub fn push(&mut self, completion: &impl Completion<E>) -> Result<(), Dropped> {
-        if self.free(1) == 0 {
-            return Err(self.overrun(1));
-        }
-        self.store(completion);
-        Ok(())
-    }
-
-    /// [`push`](Self::push) for a batch, with at most one event. The consumer sees none of the entries before all
-    /// are stored.
-    ///
-    /// # Errors
-    /// The queue has too few free slots and overruns, or has already ended. The entries that fit are stored, the
-    /// [last ones](Dropped::lost) are dropped.
-    #[inline]
-    pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
-        let stored = self.store_fitting(batch);
-        match u32::try_from(batch.len() - stored).unwrap_or(u32::MAX) {
-            0 => Ok(()),
-            lost => Err(self.overrun(lost)),
-        }
-    }
-
-    /// [`push`](Self::push) for producers that can wait: a full queue does not overrun ([S1](crate::contract#s1)).
-    ///
-    /// # Errors
-    /// [`Full`](TryPushError::Full): the entry can be pushed again later. [`Ended`](TryPushError::Ended): none
-    /// can be pushed any more.
-    #[inline]
-    pub fn try_push(&mut self, completion: &impl Completion<E>) -> Result<(), TryPushError> {
+    pub fn push(&mut self, completion: &impl Completion<E>) -> Result<(), PushError> {
         if self.free(1) == 0 {
             return Err(self.why_not());
         }
@@ -104,54 +77,94 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         Ok(())
     }
 
-    /// [`try_push`](Self::try_push) for a batch: stores the first entries, as many as there are free slots, and
-    /// returns their number. Raises at most one event.
-    ///
-    /// | the batch | the queue | returns |
-    /// |---|---|---|
-    /// | is empty | any, also one that is full or has ended | `Ok(0)` |
-    /// | fits | | `Ok(batch.len())` |
-    /// | fits in part | | `Ok` with the number of those that are stored, at least 1; push the others again later |
-    /// | is not empty | is full | `Err(Full)`, never `Ok(0)` |
-    /// | is not empty | has ended | `Err(Ended)`, whatever slots are free |
+    /// [`push`](Self::push) for a batch, with at most one event. Stores the first entries, as many as there are free slots.
+    /// The consumer sees none of them before all are stored.
     ///
     /// # Errors
-    /// As for [`try_push`](Self::try_push). Nothing was stored.
+    /// As for `push`, with [the number](BatchError::stored) of those that are stored: push the others again later.
     #[inline]
-    pub fn try_push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
+    pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), BatchError> {
         match self.store_fitting(batch) {
-            0 if !batch.is_empty() => Err(self.why_not()),
-            stored => Ok(stored),
+            stored if stored == batch.len() => Ok(()),
+            stored => Err(BatchError { stored, why: self.why_not() }),
         }
     }
 
-    /// [`try_push`](Self::try_push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
+    /// [`push`](Self::push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
     ///
     /// # Errors
-    /// [`Ended`](TryPushError::Ended): none can be pushed any more.
+    /// The queue has ended.
     pub fn push_or_wait<T: Completion<E>>(
         &mut self,
         completion: &T,
-        wait: impl FnMut(),
-    ) -> Result<(), TryPushError> {
-        while_full(|| self.try_push(completion), wait)
+        mut wait: impl FnMut(),
+    ) -> Result<(), End> {
+        loop {
+            match self.push(completion) {
+                Ok(()) => return Ok(()),
+                Err(PushError::Full) => wait(),
+                Err(PushError::Ended(end)) => return Err(end),
+            }
+        }
     }
 
     /// [`push_or_wait`](Self::push_or_wait) for a batch. Entries are stored as soon as there are slots for them, so the
     /// consumer may poll the first ones while `wait` is called for the others.
     ///
     /// # Errors
-    /// [`Ended`](TryPushError::Ended): none can be pushed any more. Some may have been stored.
+    /// The queue has ended. Some may have been stored.
     pub fn push_batch_or_wait<T: Completion<E>>(
         &mut self,
-        mut batch: &[T],
+        batch: &[T],
         mut wait: impl FnMut(),
-    ) -> Result<(), TryPushError> {
-        while !batch.is_empty() {
-            let stored = while_full(|| self.try_push_batch(batch), &mut wait)?;
-            batch = &batch[stored..];
+    ) -> Result<(), BatchError<End>> {
+        let mut stored = 0;
+        while let Err(error) = self.push_batch(&batch[stored..]) {
+            stored += error.stored;
+            match error.why {
+                PushError::Full => wait(),
+                PushError::Ended(why) => return Err(BatchError { stored, why }),
+            }
         }
         Ok(())
+    }
+
+    /// [`push`](Self::push) for devices, which can't wait for a free slot: on a full queue the entry is dropped, and the queue
+    /// has overrun, for good ([O3](crate::contract#o3)).
+    ///
+    /// # Errors
+    /// The queue is full and overruns, or has already ended. The entry is dropped.
+    #[inline]
+    pub fn push_or_overrun(&mut self, completion: &impl Completion<E>) -> Result<(), Dropped> {
+        if self.free(1) == 0 {
+            return Err(self.overrun(1));
+        }
+        self.store(completion);
+        Ok(())
+    }
+
+    /// [`push_or_overrun`](Self::push_or_overrun) for a batch, with at most one event. The consumer sees none of the entries
+    /// before all are stored.
+    ///
+    /// # Errors
+    /// The queue has too few free slots and overruns, or has already ended. The entries that fit are stored, the
+    /// [last ones](Dropped::lost) are dropped.
+    #[inline]
+    pub fn push_batch_or_overrun<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
+        let stored = self.store_fitting(batch);
+        match u32::try_from(batch.len() - stored).unwrap_or(u32::MAX) {
+            0 => Ok(()),
+            lost => Err(self.overrun(lost)),
+        }
+    }
+
+    /// How the queue has ended, if it has. Everything that the consumer did before it ended the queue is visible then.
+    ///
+    /// # Staleness
+    /// It may end at any time. The consumer of a [raw](super::raw) queue is never found to be gone: another one may follow.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.ends().end()
     }
 
     /// The number of entries whose slots are not released: the unpolled ones and, if there are more slots than the
@@ -202,17 +215,10 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     ///
     /// # Staleness
     /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed.
-    /// The consumer's [`len`](super::Consumer::len) is exact.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
         self.high_water = self.high_water.max(self.unpolled());
         self.high_water as usize
-    }
-
-    /// Whether the consumer is gone, so nothing more will be polled; never for a raw queue ([S3](crate::contract#s3)).
-    #[must_use]
-    pub fn is_abandoned(&self) -> bool {
-        self.control.alerts.health.is_abandoned()
     }
 
     /// Where another producer of this queue can resume.
@@ -224,7 +230,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// The number of free slots, at most `wanted`. Reloads the head if the cached limit leaves fewer.
     #[inline(always)]
     fn free(&mut self, wanted: usize) -> usize {
-        if self.tail.free() < wanted as Position || self.health().refuses() {
+        if self.tail.free() < wanted as Position || self.ends().refuses() {
             self.reload_limit();
         }
         wanted.min(self.tail.free() as usize)
@@ -234,7 +240,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     #[cold]
     #[inline(never)]
     fn reload_limit(&mut self) {
-        let free = if self.health().has_ended() { 0 } else { self.free_reloaded() };
+        let free = if self.ends().end().is_some() { 0 } else { self.free_reloaded() };
         self.tail = self.tail.with_free(free);
     }
 
@@ -284,39 +290,24 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     }
 
     /// Counts `lost` completions, at least 1, as dropped because the queue is full: it has overrun
-    /// ([O3](crate::contract#o3)). For a device that knows this by other means than [`push`](Self::push).
+    /// ([O3](crate::contract#o3)), unless it has ended otherwise. For a device that knows this by other means than
+    /// [`push_or_overrun`](Self::push_or_overrun).
     #[cold]
     #[inline(never)]
     pub fn overrun(&mut self, lost: u32) -> Dropped {
-        let dropped = self.health().drop_more(lost.max(1));
+        let dropped = self.ends().drop_more(lost.max(1));
         self.tail = self.tail.with_free(0);
         self.notify(|| true);
         dropped
     }
 
     #[cold]
-    fn why_not(&self) -> TryPushError {
-        match self.health().has_ended() {
-            true => TryPushError::Ended,
-            false => TryPushError::Full,
-        }
+    fn why_not(&self) -> PushError {
+        self.end().map_or(PushError::Full, PushError::Ended)
     }
 
-    fn health(&self) -> &Health {
-        &self.control.alerts.health
-    }
-}
-
-/// Repeats `try_push` while the queue is full, and calls `wait` in between.
-pub(super) fn while_full<T>(
-    mut try_push: impl FnMut() -> Result<T, TryPushError>,
-    mut wait: impl FnMut(),
-) -> Result<T, TryPushError> {
-    loop {
-        match try_push() {
-            Err(TryPushError::Full) => wait(),
-            done => return done,
-        }
+    fn ends(&self) -> &Ends {
+        &self.control.alerts.ends
     }
 }
 
@@ -362,27 +353,46 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
 
 impl<E: Entry, C: Channel, M: Memory<E>> Drop for Producer<'_, E, C, M> {
     fn drop(&mut self) {
-        if self.owner.is_last() && self.health().close() {
+        if self.owner.is_last() && self.ends().close() {
             self.notify(|| true);
         }
     }
 }
 
-/// Why nothing was stored.
+/// Why an entry was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum TryPushError {
-    /// There is no free slot until the consumer has polled.
+pub enum PushError {
+    /// There is no free slot until the consumer has polled. Push it again later.
     Full,
-    /// The queue, one with several producers, was resized: follow it, then push again.
-    Resized,
-    /// The queue has ended, or its consumer is gone. This is permanent.
-    Ended,
+    /// The queue has ended, for good.
+    Ended(End),
 }
 
-sentences!(TryPushError {
-    Self::Full => ("the completion queue is full: try again once the consumer has polled");
-    Self::Resized => ("the completion queue was resized: follow it to its new ring and push again");
-    Self::Ended => ("the completion queue takes no more completions: it has overrun, its consumer has failed it, or its consumer is gone");
+sentences!(PushError {
+    Self::Full => ("the completion queue is full: push again once the consumer has polled");
+    Self::Ended(end) => ("{end}");
 });
+
+/// A batch was not stored as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct BatchError<W = PushError> {
+    /// How many entries are stored: the first ones.
+    pub stored: usize,
+    /// Why the others are not.
+    pub why: W,
+}
+
+impl<W: fmt::Display> fmt::Display for BatchError<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} completions of the batch are stored, and no others: {}",
+            self.stored, self.why
+        )
+    }
+}
+
+impl<W: fmt::Debug + fmt::Display> core::error::Error for BatchError<W> {}

@@ -58,7 +58,7 @@ use super::completion::Completion;
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
 use super::slot::Access;
-use super::{CapacityError, Control, State, Tail};
+use super::{CapacityError, Control, End, Tail};
 use crate::sync;
 use crate::transport::Notify;
 use crate::wc::Wc;
@@ -211,7 +211,7 @@ impl<'a> RawQueue<'a> {
     pub fn store_at(&mut self, tail: Tail, completion: &impl Completion<Wc>) -> Option<Tail> {
         let ring = self.ring();
         let tail = tail.within(ring.storage());
-        if tail.free() == 0 || self.control.alerts.health.refuses() {
+        if tail.free() == 0 || self.control.alerts.ends.refuses() {
             return None;
         }
         // SAFETY: there is no other producer (guaranteed to `new`, and this is borrowed). Writing to `Shared` slots is
@@ -310,10 +310,10 @@ impl fmt::Debug for RawQueue<'_> {
 
 /// Operations on the control words for the owner of a raw queue.
 impl Control {
-    /// The state of the queue, for code that is neither its producer nor its consumer.
+    /// How the queue has ended, if it has, for code that is neither its producer nor its consumer.
     #[must_use]
-    pub fn state(&self) -> State {
-        self.alerts.health.state()
+    pub fn end(&self) -> Option<End> {
+        self.alerts.ends.end()
     }
 
     /// The position up to which the consumer has released slots: less than what was polled by at most the
@@ -349,9 +349,9 @@ impl Control {
         self.alerts.arm.fire_unless(|| urgent, holds, raise);
     }
 
-    /// Takes over the arm and the state of the queue that this one replaces. Neither side may be in use meanwhile.
+    /// Takes over the arm and the end of the queue that this one replaces. Neither side may be in use meanwhile.
     pub fn adopt(&self, old: &Self) {
         self.alerts.arm.adopt(&old.alerts.arm);
-        self.alerts.health.adopt(&old.alerts.health);
+        self.alerts.ends.adopt(&old.alerts.ends);
     }
 }

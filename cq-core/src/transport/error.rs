@@ -9,10 +9,10 @@ use crate::sentences::sentences;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PollError {
-    /// The queue overran. All stored completions have been returned; every later poll fails with this error
+    /// The queue overran. All stored completions have been returned; every later poll fails, too
     /// ([O3](crate::contract#o3)).
     Overrun {
-        /// Lower bound on the completions dropped so far; `None` if the device does not report it.
+        /// How many completions were dropped so far; later polls may report more. `None` if the device does not report it.
         dropped: Option<u32>,
     },
     /// The consumer has failed the queue. All stored completions have been polled.

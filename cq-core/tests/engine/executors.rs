@@ -102,7 +102,7 @@ fn n06_a_task_of_futures_is_woken_and_a_stream_ends_with_its_device_and_after_an
     let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(KEY, raiser);
     let wc = send(7);
     device.push(&wc).unwrap();
-    device.push(&wc).unwrap_err();
+    device.push_or_overrun(&wc).unwrap_err();
     let all = CompletionStream::<_, _, 8>::new(CompletionQueue::new(consumer), events);
     let all: Vec<_> = futures_executor::block_on(all.collect());
     let overrun = WaitError::Poll(PollError::Overrun { dropped: Some(1) });

@@ -54,7 +54,7 @@
 //! the queue empty.
 //!
 //! A queue with several software producers ([`mpsc`](cq_core::queue::mpsc)) may return fewer completions while a producer
-//! is in a push, though others are stored behind it. Its producers use `try_push`, which can't overrun. A wrapper that holds
+//! is in a push, though others are stored behind it. Its producers use `push`, which can't overrun. A wrapper that holds
 //! completions back, such as a fault injector, goes around a [`Budgeted`] queue, not into it.
 //!
 //! # Threads

@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::queue::raw::{Layout, RawConsumer};
-use cq_core::queue::{OnChannel, State};
+use cq_core::queue::{End, OnChannel};
 use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
 use cq_verbs::setup::InUse;
@@ -260,8 +260,8 @@ impl Cq {
     /// The number of dropped completions: since it overran, or since it was made if it ignores overruns.
     #[must_use]
     pub fn dropped(&self) -> u32 {
-        match self.consumer().state() {
-            State::Overrun { dropped } => dropped,
+        match self.consumer().end() {
+            Some(End::Overrun { dropped }) => dropped,
             _ => sync::load(&self.queue.engine.completions.cq(self.queue.index).dropped),
         }
     }

@@ -1,8 +1,8 @@
 //! The producers' lock of a completion queue: taking it over from a dead producer, and giving the queue up if the lock
 //! can't be taken.
 
+use cq_core::queue::Tagged;
 use cq_core::queue::raw::{RawProducer, RawQueue};
-use cq_core::queue::{State, Tagged};
 use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
 
@@ -79,7 +79,7 @@ pub fn lock_ring<'a>(
 fn repair(completions: &'static Completions, index: CqIndex, requests: impl RequestHooks) {
     let fanin = &completions.cq(index).fanin;
     let Some(ring) = ring(completions, fanin.location()) else { return };
-    if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)) != State::Running {
+    if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)).is_some() {
         completions.cq(index).mode.set(CqFlag::Overran, true);
     }
     tell(completions, index);

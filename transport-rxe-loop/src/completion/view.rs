@@ -1,6 +1,6 @@
 //! What an observer sees of completion queues and channels.
 
-use cq_core::queue::{Control, State};
+use cq_core::queue::{Control, End};
 use cq_core::transport::Notify;
 
 use super::counters::{PollCounters, PollCounts};
@@ -145,7 +145,7 @@ impl<'m> Tables<'m> {
 struct Ring {
     /// At least, and at most.
     unpolled: [u64; 2],
-    state: State,
+    end: Option<End>,
     armed: Option<Notify>,
 }
 
@@ -180,7 +180,7 @@ impl Ring {
         });
         let lag = if counters.is_some() { 0 } else { layout.lag() };
         let unpolled = [least.saturating_sub(lag), most];
-        Some(Self { unpolled, state: control.state(), armed: control.armed() })
+        Some(Self { unpolled, end: control.end(), armed: control.armed() })
     }
 }
 
@@ -193,11 +193,11 @@ fn see_queue<'m>(
     let (owner, _) = slot.life().holder()?;
     let counters = slot.mode.has(CqFlag::Counted).then_some(counters);
     let ring = Ring::see(view, slot, counters);
-    let (health, dropped) = match ring.as_ref().map(|ring| ring.state) {
+    let (health, dropped) = match ring.as_ref().map(|ring| ring.end) {
         _ if slot.mode.has(CqFlag::GivenUp) => (CqHealth::Failed, 0),
         None => (CqHealth::Unknown, 0),
-        Some(State::Overrun { dropped }) => (CqHealth::Overrun, dropped),
-        Some(State::Running) => (CqHealth::Running, sync::load(&slot.dropped)),
+        Some(Some(End::Overrun { dropped })) => (CqHealth::Overrun, dropped),
+        Some(None) => (CqHealth::Running, sync::load(&slot.dropped)),
         Some(_) => (CqHealth::Failed, 0),
     };
     let [unpolled_min, unpolled_max] =

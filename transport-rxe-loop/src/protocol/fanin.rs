@@ -27,7 +27,7 @@
 use std::slice;
 
 use cq_core::queue::raw::{RawConsumer, RawProducer, RawQueue};
-use cq_core::queue::{Channel, Dropped, NoChannel, Position, State, Tagged, Tail};
+use cq_core::queue::{Channel, Dropped, End, NoChannel, Position, Tagged, Tail};
 use cq_core::wc::Wc;
 
 use super::lock::Lock;
@@ -154,7 +154,7 @@ impl Fanin {
         settle: impl FnOnce(&[Tagged]),
     ) -> Result<(), Dropped> {
         let mut producer = self.producer(queue, channel);
-        let pushed = producer.push(entry);
+        let pushed = producer.push_or_overrun(entry);
         steps::done(Step::Published);
         settle(slice::from_ref(entry));
         self.settled(producer.tail());
@@ -192,7 +192,7 @@ impl Fanin {
     ) -> Result<(), Dropped> {
         let mut pushed = Ok(());
         for part in entries.chunks(producer.storage()) {
-            let published = producer.push_batch(part);
+            let published = producer.push_batch_or_overrun(part);
             self.settle_part(producer, part, &mut settle);
             pushed = pushed.and(published);
         }
@@ -207,7 +207,7 @@ impl Fanin {
         part: &[Tagged],
         mut settle: impl FnMut(&[Tagged]),
     ) -> usize {
-        let stored = producer.try_push_batch(part).unwrap_or(0);
+        let stored = producer.push_batch(part).map_or_else(|error| error.stored, |()| part.len());
         self.settle_part(producer, part, &mut settle);
         stored
     }
@@ -229,13 +229,13 @@ impl Fanin {
     /// process that has inherited the lock, with the ring at [`location`](Self::location). The caller then raises
     /// an event, armed or not; if the queue overran, it also reports the overrun again.
     #[must_use]
-    pub fn repair(&self, queue: &RawQueue<'_>, mut settle: impl FnMut(&Wc, u32)) -> State {
+    pub fn repair(&self, queue: &RawQueue<'_>, mut settle: impl FnMut(&Wc, u32)) -> Option<End> {
         let tail = queue.recover(self.tail(), |wc, tag| {
             settle(wc, tag);
             steps::done(Step::Settled);
         });
         self.keep(tail);
-        queue.control().state()
+        queue.control().end()
     }
 
     /// Moves the unpolled completions with their tags, and what the queue was armed for, to a new, empty
@@ -297,7 +297,7 @@ fn copy<C>(from: &mut RawConsumer<'_, C>, count: Position, to: &mut RawProducer<
         let most = left.min(wcs.len() as Position);
         let moved = from.poll_with(&mut wcs[..most as usize], |&wc, tag| {
             // It fits: the new ring holds at least `count`.
-            let _ = to.push(&Tagged { wc, tag, solicited: false });
+            let _ = to.push_or_overrun(&Tagged { wc, tag, solicited: false });
         });
         steps::done(Step::Copied);
         match moved {

@@ -213,11 +213,14 @@ impl<'m> Victims<'m> {
         self.pushed = ids.end;
         let batch: Vec<_> = ids.map(|id| Wc::new(id, WcStatus((id % 3) as u32), 0)).collect();
         let stored = match (try_it, &batch[..]) {
-            (true, [one]) => usize::from(self.producer.try_push(one).is_ok()),
-            (true, batch) => self.producer.try_push_batch(batch).unwrap_or(0),
-            (false, [one]) => usize::from(self.producer.push(one).is_ok()),
+            (true, [one]) => usize::from(self.producer.push(one).is_ok()),
+            (true, batch) => {
+                self.producer.push_batch(batch).map_or_else(|error| error.stored, |()| batch.len())
+            }
+            (false, [one]) => usize::from(self.producer.push_or_overrun(one).is_ok()),
             (false, batch) => {
-                let lost = self.producer.push_batch(batch).map_or_else(|lost| lost.lost, |()| 0);
+                let pushed = self.producer.push_batch_or_overrun(batch);
+                let lost = pushed.map_or_else(|dropped| dropped.lost, |()| 0);
                 batch.len().checked_sub(lost as usize).expect("what is lost was pushed")
             }
         };
@@ -266,7 +269,7 @@ impl<'m> Victims<'m> {
         assert!(self.consumer.len() <= slots && self.producer.free_slots() <= slots);
         let high_water = self.producer.high_water();
         assert!(self.producer.len() <= slots && high_water <= slots);
-        let _ = (self.consumer.state(), self.producer.is_full(), self.consumer.is_empty());
-        let _ = (self.memory.queue().control().state(), self.memory.queue().control().armed());
+        let _ = (self.consumer.end(), self.producer.is_full(), self.consumer.is_empty());
+        let _ = (self.memory.queue().control().end(), self.memory.queue().control().armed());
     }
 }

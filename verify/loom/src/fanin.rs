@@ -159,14 +159,14 @@ impl World {
     /// # Panics
     /// The queue has overrun.
     pub fn push(&self, me: usize, entries: &[Tagged], signal: &impl Signal) {
-        self.try_push(me, entries, signal).unwrap();
+        self.push_or_overrun(me, entries, signal).unwrap();
     }
 
     /// The same where the queue may overrun.
     ///
     /// # Errors
     /// It has.
-    pub fn try_push(
+    pub fn push_or_overrun(
         &self,
         me: usize,
         entries: &[Tagged],

@@ -69,8 +69,8 @@ macro_rules! ours {
     ($($entry:ident: $producer:ty, $consumer:ty;)*) => {
         $(sides! { $entry:
             $producer: |queue, batch| match batch {
-                [wc] => queue.try_push(wc).is_ok().into(),
-                batch => queue.try_push_batch(batch).unwrap_or(0),
+                [wc] => queue.push(wc).is_ok().into(),
+                batch => queue.push_batch(batch).map_or_else(|error| error.stored, |()| batch.len()),
             },
             $consumer: |queue, buffer| queue.poll(buffer).expect("nothing overran"),
         })*

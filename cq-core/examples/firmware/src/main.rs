@@ -63,7 +63,7 @@ fn PendSV() {
     let mut buffer = [Done::zeroed(); DESCRIPTORS];
     if let Ok(batch) = finished.poll(&mut buffer) {
         // An overrun is latched in the queue, and the main loop's poll reports it.
-        let _ = queue.push_batch(batch);
+        let _ = queue.push_batch_or_overrun(batch);
     }
 }
 

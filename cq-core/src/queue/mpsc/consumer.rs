@@ -9,7 +9,7 @@ use super::super::ring::{Position, Ref};
 use super::reservation::{SharedRing, WhyNot, distance};
 use super::{NewRing, Shared, Spare};
 use crate::entry::Entry;
-use crate::queue::{self, State};
+use crate::queue::{self, End};
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
@@ -50,10 +50,33 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
         }
     }
 
-    /// The state of the queue.
+    /// Whether there is nothing to poll.
+    ///
+    /// # Staleness
+    /// Only a poll makes `false` become `true`.
+    #[inline]
     #[must_use]
-    pub fn state(&self) -> State {
-        self.inner.state()
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// The number of entries that can be polled: all before the first that is not published yet. While the queue is being
+    /// resized, those of the old storage. Loads a slot for each of them.
+    ///
+    /// # Staleness
+    /// There may be more by now, never fewer.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// How the queue has ended, if it has. Polls still return what is stored.
+    ///
+    /// # Staleness
+    /// It may end at any time.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.inner.end()
     }
 
     /// Moves the queue to other storage. Producers are refused until they [`follow`](super::SharedProducer::follow) to the
@@ -94,18 +117,18 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
     /// Polls while the queue is being resized, or once it has ended.
     #[cold]
     fn poll_across(&mut self, out: &mut [E]) -> Result<usize, PollError> {
-        let state = self.inner.state();
+        let end = self.inner.end();
         let mut count = 0;
-        if !self.inner.health().is_reported() {
+        if !self.inner.ends().is_reported() {
             count = self.inner.take(out);
             while self.switch_ring() {
                 // Fewer than asked for means empty, so the new ring is polled in the same call (P2).
                 count += self.inner.take(&mut out[count..]);
             }
         }
-        match state.error() {
-            Some(error) if count == 0 && !out.is_empty() && self.is_drained() => {
-                Err(self.inner.report(error))
+        match end {
+            Some(end) if count == 0 && !out.is_empty() && self.is_drained() => {
+                Err(self.inner.report(end))
             }
             _ => Ok(count),
         }
@@ -133,7 +156,7 @@ impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
             if !self.inner.is_empty() {
                 return Ok(self.inner.take(out));
             }
-            if self.inner.health().is_running() {
+            if self.inner.ends().is_running() {
                 return Ok(0);
             }
         }

@@ -29,10 +29,10 @@
 //! earlier one is not. The consumer stops at the first unpublished slot: "empty" means that the next entry was not
 //! published ([P2](crate::contract#p2)). Each producer's entries stay in order.
 //!
-//! *Overrun.* The producer that finds the ring full closes it by that same compare-and-swap, and then latches the
-//! overrun. A consumer that sees the latch loads the reservation word, for the first time, to learn the ring's final
+//! *Overrun.* A producer that [overruns](SharedProducer::push_or_overrun) a full ring closes it by that same compare-and-swap,
+//! and then latches the overrun. A consumer that sees the latch loads the reservation word, for the first time, to learn the ring's final
 //! position. It polls up to there, and then reports the overrun ([O3](crate::contract#o3)). Other producers may still
-//! be counting dropped entries, so the reported count is a lower bound and may grow.
+//! be counting dropped entries, so the count that errors report is a lower bound and may grow.
 //!
 //! *Events.* A solicited entry may be published after a slot that is still unpublished. If its producer loads the
 //! arm word before the consumer arms for solicited entries, and the consumer then finds the earlier slot
@@ -51,12 +51,12 @@
 //! |---|---|---|
 //! | 0–61 | the number of entries reserved, wrapping | a producer that reserves |
 //! | 62, RESIZED | the producers have to follow to another ring | the consumer, when it resizes |
-//! | 63, CLOSED | the ring had too few free slots for a push | the producer that pushed |
+//! | 63, CLOSED | the ring had too few free slots for a push that overruns | the producer that pushed |
 //!
 //! | from | to | by |
 //! |---|---|---|
 //! | open at `n` | open at `n + k` | a producer: `k` positions from `n` on are its own |
-//! | open at `n` | CLOSED at `n + k` | a producer that needed more than the `k` free positions |
+//! | open at `n` | CLOSED at `n + k` | a producer that overruns, since it needed more than the `k` free positions |
 //! | open at `n` | RESIZED at `n` | the consumer |
 //! | CLOSED, RESIZED | none | the position is final |
 //!
@@ -75,7 +75,7 @@
 //! producer.
 //!
 //! # Resizing
-//! The arm word and the health belong to the queue; the head, the reservation word and the slots belong to one of its
+//! The arm word and the words of the end belong to the queue; the head, the reservation word and the slots belong to one of its
 //! [rings](Ring). [`SharedConsumer::resize`] marks the ring RESIZED, which makes its last position final. Producers then get
 //! [`PushError::Resized`] and have to [`follow`](SharedProducer::follow). The consumer takes the old ring's last entry before
 //! the new ring's first, so each producer's order is kept. An arm stays in force, because the arm word is the same.
@@ -97,7 +97,7 @@ use core::fmt;
 pub use self::consumer::{ResizeError, SharedConsumer};
 #[cfg(feature = "alloc")]
 pub use self::heap::HeapCq;
-pub use self::producer::{PushError, SharedProducer};
+pub use self::producer::{OverrunError, PushError, SharedProducer};
 pub use self::reservation::WhyNot;
 use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;

@@ -3,11 +3,11 @@
 
 use super::super::channel::{Channel, NoChannel};
 use super::super::completion::Completion;
-use super::super::health::Dropped;
+use super::super::end::{Dropped, End};
 use super::super::owner::Owner;
-use super::super::producer::{TryPushError, while_full};
+use super::super::producer::BatchError;
 use super::super::ring::{Position, Ref};
-use super::reservation::{CachedHead, End, IfFull, Reserved, SharedRing};
+use super::reservation::{CachedHead, IfFull, Lack, Reserved, SharedRing};
 use super::{NewRing, Shared};
 use crate::entry::Entry;
 use crate::sentences::sentences;
@@ -40,72 +40,112 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         Self { cached_head: CachedHead::of(&ring), ring, shared, channel, owner }
     }
 
-    /// Stores an entry, and raises the event if the consumer armed for this kind of entry. For devices, which
-    /// cannot wait for a free slot.
+    /// Stores an entry, and raises the event if the consumer armed for this kind of entry.
     ///
     /// # Errors
-    /// [`Dropped`](PushError::Dropped): the queue is full and overruns ([O3](crate::contract#o3)), or has already
-    /// ended; the entry is dropped. [`Resized`](PushError::Resized): the entry can be pushed again after
-    /// [`follow`](Self::follow).
+    /// [`Full`](PushError::Full): nothing has changed, and it can be pushed again later ([S1](crate::contract#s1)).
+    /// [`Resized`](PushError::Resized): it can be pushed again after [`follow`](Self::follow).
+    /// [`Ended`](PushError::Ended): nothing can be pushed any more.
     #[inline]
     pub fn push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), PushError> {
-        self.push_batch(core::slice::from_ref(completion))
+        self.push_batch(core::slice::from_ref(completion)).map_err(|error| error.why)
     }
 
-    /// [`push`](Self::push) for a batch, which is contiguous in the queue and raises at most one event. The consumer
-    /// sees none of the entries before all are stored.
+    /// [`push`](Self::push) for a batch: stores the first entries, as many as there are free slots. They are contiguous in the
+    /// queue, and raise at most one event. The consumer sees none of them before all are stored.
     ///
     /// # Errors
-    /// [`Dropped`](PushError::Dropped): the queue has too few free slots and overruns, or has already ended; the
-    /// entries that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](PushError::Resized):
-    /// none is stored, and all can be pushed again after [`follow`](Self::follow).
+    /// As for `push`, with [the number](BatchError::stored) of those that are stored: push the others again later.
     #[inline]
-    pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), PushError> {
-        match self.store(batch, IfFull::Close) {
-            (_, None) => Ok(()),
-            (_, Some(End::Resized)) => Err(PushError::Resized),
-            (stored, Some(End::Full | End::Overrun)) => {
-                Err(PushError::Dropped(self.overrun(batch.len() - stored)))
-            }
-        }
+    pub fn push_batch<T: Completion<E>>(
+        &mut self,
+        batch: &[T],
+    ) -> Result<(), BatchError<PushError>> {
+        let (stored, Some(lack)) = self.store(batch, IfFull::Leave) else { return Ok(()) };
+        let why = match lack {
+            Lack::Full => PushError::Full,
+            Lack::Resized => PushError::Resized,
+            // The producer that closed the ring may not have counted yet what it dropped, which is one at least.
+            Lack::Ended => PushError::Ended(self.end().unwrap_or(End::Overrun { dropped: 1 })),
+        };
+        Err(BatchError { stored, why })
     }
 
-    /// [`push`](Self::push) for producers that can wait: a full queue does not overrun.
+    /// [`push`](Self::push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
     ///
     /// # Errors
-    /// [`Full`](TryPushError::Full): the entry can be pushed again later. [`Resized`](TryPushError::Resized): it
-    /// can be pushed again after [`follow`](Self::follow). [`Ended`](TryPushError::Ended): none can be pushed any more.
-    #[inline]
-    pub fn try_push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), TryPushError> {
-        self.try_push_batch(core::slice::from_ref(completion)).map(drop)
-    }
-
-    /// [`try_push`](Self::try_push) for a batch: stores the first entries, as many as there are free slots, and
-    /// returns their number. They are contiguous in the queue and raise at most one event. What each case returns is in
-    /// the table of the [lone producer](super::super::Producer::try_push_batch).
-    ///
-    /// # Errors
-    /// As for [`try_push`](Self::try_push). Nothing was stored.
-    #[inline]
-    pub fn try_push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
-        match self.store(batch, IfFull::Leave) {
-            (0, Some(End::Full)) => Err(TryPushError::Full),
-            (0, Some(End::Resized)) => Err(TryPushError::Resized),
-            (0, Some(End::Overrun)) => Err(TryPushError::Ended),
-            (stored, _) => Ok(stored),
-        }
-    }
-
-    /// [`try_push`](Self::try_push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
-    ///
-    /// # Errors
-    /// [`Resized`](TryPushError::Resized) or [`Ended`](TryPushError::Ended): nothing was stored.
+    /// As for `push`, but never [`Full`](PushError::Full): nothing was stored.
     pub fn push_or_wait<T: Completion<E>>(
         &mut self,
         completion: &T,
         wait: impl FnMut(),
-    ) -> Result<(), TryPushError> {
-        while_full(|| self.try_push(completion), wait)
+    ) -> Result<(), PushError> {
+        let all = self.push_batch_or_wait(core::slice::from_ref(completion), wait);
+        all.map_err(|error| error.why)
+    }
+
+    /// [`push_or_wait`](Self::push_or_wait) for a batch. Entries are stored as soon as there are slots for them: those of
+    /// other producers may come between, and the consumer may poll the first ones while `wait` is called for the others.
+    ///
+    /// # Errors
+    /// As for `push_or_wait`. Some may have been stored.
+    pub fn push_batch_or_wait<T: Completion<E>>(
+        &mut self,
+        batch: &[T],
+        mut wait: impl FnMut(),
+    ) -> Result<(), BatchError<PushError>> {
+        let mut stored = 0;
+        while let Err(error) = self.push_batch(&batch[stored..]) {
+            stored += error.stored;
+            match error.why {
+                PushError::Full => wait(),
+                why => return Err(BatchError { stored, why }),
+            }
+        }
+        Ok(())
+    }
+
+    /// [`push`](Self::push) for devices, which can't wait for a free slot: on a full queue the entry is dropped, and the queue
+    /// has overrun, for good ([O3](crate::contract#o3)).
+    ///
+    /// # Errors
+    /// As for [`push_batch_or_overrun`](Self::push_batch_or_overrun).
+    #[inline]
+    pub fn push_or_overrun<T: Completion<E>>(
+        &mut self,
+        completion: &T,
+    ) -> Result<(), OverrunError> {
+        self.push_batch_or_overrun(core::slice::from_ref(completion))
+    }
+
+    /// [`push_or_overrun`](Self::push_or_overrun) for a batch, which is contiguous in the queue and raises at most one event.
+    /// The consumer sees none of the entries before all are stored.
+    ///
+    /// # Errors
+    /// [`Dropped`](OverrunError::Dropped): the queue has too few free slots and overruns, or has already ended; the
+    /// entries that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](OverrunError::Resized):
+    /// none is stored, and all can be pushed again after [`follow`](Self::follow).
+    #[inline]
+    pub fn push_batch_or_overrun<T: Completion<E>>(
+        &mut self,
+        batch: &[T],
+    ) -> Result<(), OverrunError> {
+        match self.store(batch, IfFull::Close) {
+            (_, None) => Ok(()),
+            (_, Some(Lack::Resized)) => Err(OverrunError::Resized),
+            (stored, Some(Lack::Full | Lack::Ended)) => {
+                Err(OverrunError::Dropped(self.overrun(batch.len() - stored)))
+            }
+        }
+    }
+
+    /// How the queue has ended, if it has. Everything that the consumer did before it ended the queue is visible then.
+    ///
+    /// # Staleness
+    /// It may end at any time.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.shared.alerts.ends.end()
     }
 
     /// The number of slots in this producer's ring that are reserved and not released: those of unpolled entries,
@@ -156,12 +196,6 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         self.cached_head.high_water(&self.ring) as usize
     }
 
-    /// Whether the consumer is gone, so nothing more will be polled ([S3](crate::contract#s3)).
-    #[must_use]
-    pub fn is_abandoned(&self) -> bool {
-        self.shared.alerts.health.is_abandoned()
-    }
-
     /// Switches to the ring that the queue was resized to. Entries that must stay in order must not be pushed by
     /// another producer meanwhile.
     ///
@@ -174,14 +208,12 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
 
     /// Stores the first entries, as many as there are free slots. Returns their number, and why not all.
     #[inline(always)]
-    fn store<T: Completion<E>>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<End>) {
+    fn store<T: Completion<E>>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<Lack>) {
         if batch.is_empty() {
             return (0, None);
         }
-        let health = &self.shared.alerts.health;
-        if health.refuses() {
-            health.see_refusal();
-            return (0, Some(End::Overrun));
+        if self.shared.alerts.ends.refuses() {
+            return (0, Some(Lack::Ended));
         }
         let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
         let stored = &batch[..reserved.count];
@@ -191,7 +223,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         if !stored.is_empty() {
             self.notify(|| stored.iter().any(T::is_urgent) || self.unblocks(reserved));
         }
-        (stored.len(), reserved.end)
+        (stored.len(), reserved.lack)
     }
 
     /// Whether a consumer that found these positions unpublished may have missed something after them: an entry
@@ -202,7 +234,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         let next = reserved.position + reserved.count as Position;
         self.ring.ring.place(next).is_published()
             || self.ring.has_ended()
-            || self.shared.alerts.health.refuses()
+            || self.shared.alerts.ends.refuses()
     }
 
     #[inline(always)]
@@ -217,7 +249,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     #[inline(never)]
     fn overrun(&self, lost: usize) -> Dropped {
         let lost = u32::try_from(lost).unwrap_or(u32::MAX);
-        let dropped = self.shared.alerts.health.drop_more_shared(lost);
+        let dropped = self.shared.alerts.ends.drop_more_shared(lost);
         self.notify(|| true);
         dropped
     }
@@ -234,26 +266,45 @@ impl<E: Entry, C: Channel + Clone> Clone for SharedProducer<'_, E, C> {
 
 impl<E: Entry, C: Channel> Drop for SharedProducer<'_, E, C> {
     fn drop(&mut self) {
-        if sync::leave(&self.shared.producers) && self.shared.alerts.health.close() {
+        if sync::leave(&self.shared.producers) && self.shared.alerts.ends.close() {
             self.notify(|| true);
         }
     }
 }
 
-/// Why an entry was not stored.
+/// Why one of several producers did not store an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PushError {
-    /// It was dropped because the queue is full or has ended.
-    Dropped(Dropped),
-    /// The queue was resized: [`follow`](SharedProducer::follow), then push again.
+    /// There is no free slot until the consumer has polled. Push it again later.
+    Full,
+    /// The queue was resized: [`follow`](SharedProducer::follow), then push it again.
     Resized,
+    /// The queue has ended, for good.
+    Ended(End),
 }
 
 sentences!(PushError {
-    Self::Dropped(dropped) => ("{dropped}");
+    Self::Full => ("the completion queue is full: push again once the consumer has polled");
     Self::Resized => ("the completion queue was resized: follow it to its new ring and push again");
+    Self::Ended(end) => ("{end}");
+});
+
+/// Why one of several producers that [overrun](SharedProducer::push_or_overrun) a full queue did not store an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum OverrunError {
+    /// It was dropped because the queue is full or has ended.
+    Dropped(Dropped),
+    /// The queue was resized: [`follow`](SharedProducer::follow), then push it again.
+    Resized,
+}
+
+sentences!(OverrunError {
+    Self::Dropped(dropped) => ("{dropped}");
+    Self::Resized => ("{}", PushError::Resized);
 });
 
 #[cfg(test)]

@@ -138,14 +138,15 @@ pub(super) struct Reserved {
     pub(super) position: Position,
     pub(super) count: usize,
     /// Why there are fewer than wanted.
-    pub(super) end: Option<End>,
+    pub(super) lack: Option<Lack>,
 }
 
 /// Why a reservation has fewer positions than wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum Lack {
     Full,
-    Overrun,
+    /// The ring is closed, or the consumer accepts no more.
+    Ended,
     Resized,
 }
 
@@ -182,20 +183,20 @@ impl CachedHead {
         while seen & ENDED == 0 {
             let count = self.free(shared, seen, wanted as u64).min(wanted as u64);
             let lacks = count < wanted as u64;
-            let (closed, end) = match if_full {
-                IfFull::Close if lacks => (CLOSED, Some(End::Overrun)),
-                IfFull::Leave if lacks => (0, Some(End::Full)),
+            let (closed, lack) = match if_full {
+                IfFull::Close if lacks => (CLOSED, Some(Lack::Ended)),
+                IfFull::Leave if lacks => (0, Some(Lack::Full)),
                 _ => (0, None),
             };
             let next = (seen + count) & POSITIONS | closed;
             match sync::reserve(word, seen, next) {
-                Ok(position) => return Reserved { position, count: count as usize, end },
+                Ok(position) => return Reserved { position, count: count as usize, lack },
                 Err(now) => seen = now,
             }
             backoff.pause();
         }
-        let end = if seen & CLOSED != 0 { End::Overrun } else { End::Resized };
-        Reserved { position: seen & POSITIONS, count: 0, end: Some(end) }
+        let lack = if seen & CLOSED != 0 { Lack::Ended } else { Lack::Resized };
+        Reserved { position: seen & POSITIONS, count: 0, lack: Some(lack) }
     }
 
     /// The number of free slots at `tail`. Reloads the head if the cached one shows fewer than `wanted`.

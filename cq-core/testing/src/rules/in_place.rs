@@ -90,11 +90,11 @@ pub fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
 /// A batch that is leaked releases nothing: the queue is as full as before.
 fn leaked_slots_are_kept<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
     let (mut sides, mut count) = (Sides::<S>::new(), 0);
-    while count < 64 && sides.producer.try_push(&S::Entry::pushed(Kind::Receive, count)).is_ok() {
+    while count < 64 && sides.producer.push(&S::Entry::pushed(Kind::Receive, count)).is_ok() {
         count += 1;
     }
     let taken = sides.consumer.take(64, Taken::Leaked, |_| {});
-    let is_full = sides.producer.try_push(&S::Entry::pushed(Kind::Receive, count)).is_err();
+    let is_full = sides.producer.push(&S::Entry::pushed(Kind::Receive, count)).is_err();
     holds(taken == Ok(count as usize) && is_full, "S7", "a batch that was leaked released slots")?;
     let mut out = buffer::<_, 64>();
     let polled = sides.consumer.poll(&mut out);

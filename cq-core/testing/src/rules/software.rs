@@ -1,6 +1,8 @@
 //! A software queue under test, and what its sides have in common.
 
-use cq_core::queue::{self, Dropped, OnChannel, TryPushError, raw};
+use core::convert::identity;
+
+use cq_core::queue::{self, BatchError, Dropped, End, OnChannel, PushError, raw};
 use cq_core::transport::{Arm, Capacity, Events, Signal};
 
 #[cfg(doc)]
@@ -34,29 +36,29 @@ pub trait Produce<T> {
     /// As [`push`](queue::Producer::push).
     ///
     /// # Errors
-    /// The entry was dropped.
-    fn push(&mut self, entry: &T) -> Result<(), Dropped>;
+    /// The entry was not stored.
+    fn push(&mut self, entry: &T) -> Result<(), PushError>;
 
     /// As [`push_batch`](queue::Producer::push_batch).
     ///
     /// # Errors
+    /// The last entries were not stored.
+    fn push_batch(&mut self, batch: &[T]) -> Result<(), BatchError>;
+
+    /// As [`push_or_overrun`](queue::Producer::push_or_overrun).
+    ///
+    /// # Errors
+    /// The entry was dropped.
+    fn push_or_overrun(&mut self, entry: &T) -> Result<(), Dropped>;
+
+    /// As [`push_batch_or_overrun`](queue::Producer::push_batch_or_overrun).
+    ///
+    /// # Errors
     /// The last entries were dropped.
-    fn push_batch(&mut self, batch: &[T]) -> Result<(), Dropped>;
+    fn push_batch_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped>;
 
-    /// As [`try_push`](queue::Producer::try_push).
-    ///
-    /// # Errors
-    /// The entry was not stored.
-    fn try_push(&mut self, entry: &T) -> Result<(), TryPushError>;
-
-    /// As [`try_push_batch`](queue::Producer::try_push_batch).
-    ///
-    /// # Errors
-    /// Nothing was stored.
-    fn try_push_batch(&mut self, batch: &[T]) -> Result<usize, TryPushError>;
-
-    /// Whether the consumer is gone.
-    fn is_abandoned(&self) -> bool;
+    /// How the queue has ended, if it has.
+    fn end(&self) -> Option<End>;
 }
 
 /// The consumer of a software queue. Those of [`cq_core::queue`] are.
@@ -66,26 +68,27 @@ pub trait Consume: Arm + Capacity {
 }
 
 macro_rules! produce {
-    ([$($generics:tt)*] $producer:ty, $pushed:ty, $dropped:expr) => {
+    ([$($generics:tt)*] $producer:ty, $pushed:ty, $why:expr, $dropped:expr) => {
         impl<$($generics)*> Produce<$pushed> for $producer {
-            fn push(&mut self, entry: &$pushed) -> Result<(), Dropped> {
-                <$producer>::push(self, entry).map_err($dropped)
+            fn push(&mut self, entry: &$pushed) -> Result<(), PushError> {
+                <$producer>::push(self, entry).map_err($why)
             }
 
-            fn push_batch(&mut self, batch: &[$pushed]) -> Result<(), Dropped> {
-                <$producer>::push_batch(self, batch).map_err($dropped)
+            fn push_batch(&mut self, batch: &[$pushed]) -> Result<(), BatchError> {
+                <$producer>::push_batch(self, batch)
+                    .map_err(|BatchError { stored, why }| BatchError { stored, why: $why(why) })
             }
 
-            fn try_push(&mut self, entry: &$pushed) -> Result<(), TryPushError> {
-                <$producer>::try_push(self, entry)
+            fn push_or_overrun(&mut self, entry: &$pushed) -> Result<(), Dropped> {
+                <$producer>::push_or_overrun(self, entry).map_err($dropped)
             }
 
-            fn try_push_batch(&mut self, batch: &[$pushed]) -> Result<usize, TryPushError> {
-                <$producer>::try_push_batch(self, batch)
+            fn push_batch_or_overrun(&mut self, batch: &[$pushed]) -> Result<(), Dropped> {
+                <$producer>::push_batch_or_overrun(self, batch).map_err($dropped)
             }
 
-            fn is_abandoned(&self) -> bool {
-                <$producer>::is_abandoned(self)
+            fn end(&self) -> Option<End> {
+                <$producer>::end(self)
             }
         }
     };
@@ -101,25 +104,33 @@ macro_rules! consume {
     };
 }
 
-produce!([E: Numbered, S: Signal] queue::Producer<'_, E, OnChannel<S>>, E::Pushed, |dropped| dropped);
+produce!([E: Numbered, S: Signal] queue::Producer<'_, E, OnChannel<S>>, E::Pushed, identity, identity);
 consume!([E: Numbered, S: Signal] queue::Consumer<'_, E, OnChannel<Option<S>>>);
-produce!([S: Signal] raw::RawProducer<'_, OnChannel<S>>, queue::Tagged, |dropped| dropped);
+produce!([S: Signal] raw::RawProducer<'_, OnChannel<S>>, queue::Tagged, identity, identity);
 consume!([S: Signal] raw::RawConsumer<'_, OnChannel<Option<S>>>);
 
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod shared {
-    use cq_core::queue::mpsc::{PushError, SharedConsumer, SharedProducer};
+    use cq_core::queue::mpsc::{self, OverrunError, SharedConsumer, SharedProducer};
 
     use super::*;
 
-    fn dropped(error: PushError) -> Dropped {
+    fn why(error: mpsc::PushError) -> PushError {
         match error {
-            PushError::Dropped(dropped) => dropped,
+            mpsc::PushError::Full => PushError::Full,
+            mpsc::PushError::Ended(end) => PushError::Ended(end),
             error => panic!("{error}"),
         }
     }
 
-    produce!([E: Numbered, S: Signal] SharedProducer<'_, E, OnChannel<S>>, E::Pushed, dropped);
+    fn dropped(error: OverrunError) -> Dropped {
+        match error {
+            OverrunError::Dropped(dropped) => dropped,
+            error => panic!("{error}"),
+        }
+    }
+
+    produce!([E: Numbered, S: Signal] SharedProducer<'_, E, OnChannel<S>>, E::Pushed, why, dropped);
     consume!([E: Numbered, S: Signal] SharedConsumer<'_, E, OnChannel<Option<S>>>);
 }
 

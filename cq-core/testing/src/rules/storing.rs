@@ -2,7 +2,7 @@
 
 use core::array;
 
-use cq_core::queue::{Dropped, TryPushError};
+use cq_core::queue::{BatchError, Dropped, End, PushError};
 use cq_core::transport::{Arm, Armed, Capacity, Notify, PollCq, PollError};
 
 use super::software::Sides;
@@ -29,9 +29,9 @@ fn batch<S: Software, const N: usize>(from: u64) -> [Pushed<S>; N] {
 /// Pushes until the queue is full. Returns the number of entries, from 0 on.
 fn fill<S: Software>(sides: &mut Sides<S>) -> Result<u64, Broken> {
     for number in 0..MANY as u64 {
-        match sides.producer.try_push(&numbered::<S>(number)) {
+        match sides.producer.push(&numbered::<S>(number)) {
             Ok(()) => {}
-            Err(TryPushError::Full) => {
+            Err(PushError::Full) => {
                 let how = "a queue was full with fewer entries than its capacity";
                 holds(number >= S::CAPACITY as u64, "O1", how)?;
                 return Ok(number);
@@ -89,17 +89,22 @@ fn ends<Q: PollCq<Entry: Numbered>>(
     holds(is_told, rule, "a queue forgot that it has ended")
 }
 
-/// Every push fails.
-fn refuses<S: Software>(producer: &mut S::Producer, rule: &'static str) -> Result<(), Broken> {
+/// Every push fails, and says how the queue has ended.
+fn refuses<S: Software>(
+    producer: &mut S::Producer,
+    end: End,
+    rule: &'static str,
+) -> Result<(), Broken> {
     let (one, batch) = (numbered::<S>(40), batch::<S, 2>(40));
-    let lost = |pushed: Result<(), Dropped>| pushed.map_err(|dropped| dropped.lost);
-    let how = "a push into a queue that has ended was not dropped";
-    holds(lost(producer.push(&one)) == Err(1), rule, how)?;
-    holds(lost(producer.push_batch(&batch)) == Err(2), rule, how)?;
-    let how = "a queue that has ended was not said to have";
-    holds(producer.try_push(&one) == Err(TryPushError::Ended), rule, how)?;
-    holds(producer.try_push_batch(&batch) == Err(TryPushError::Ended), rule, how)?;
-    holds(producer.try_push_batch(&[]) == Ok(0), rule, "an empty batch failed")
+    let how = "a push into a queue that has ended was not dropped, or was said to have overrun it";
+    holds(producer.push_or_overrun(&one) == Err(Dropped { lost: 1, end }), rule, how)?;
+    let dropped = producer.push_batch_or_overrun(&batch);
+    holds(dropped == Err(Dropped { lost: 2, end }), rule, how)?;
+    let (how, why) = ("a queue was not said to have ended as it has", PushError::Ended(end));
+    holds(producer.end() == Some(end), rule, how)?;
+    holds(producer.push(&one) == Err(why), rule, how)?;
+    holds(producer.push_batch(&batch) == Err(BatchError { stored: 0, why }), rule, how)?;
+    holds(producer.push_batch(&[]).is_ok(), rule, "an empty batch failed")
 }
 
 /// Arms an empty queue.
@@ -120,7 +125,7 @@ pub fn o01_the_capacity_is_kept<S: Software>() -> Result<(), Broken> {
     for _ in 0..6 {
         let start = next;
         for _ in 0..sides.consumer.capacity() {
-            let stored = sides.producer.push(&numbered::<S>(next));
+            let stored = sides.producer.push_or_overrun(&numbered::<S>(next));
             holds(stored.is_ok(), "O1", "a queue overran within its capacity")?;
             next += 1;
         }
@@ -145,15 +150,19 @@ pub fn o03_the_overrun_comes_last<S: Software>() -> Result<(), Broken> {
     let mut drops = |lost, pushed| {
         total += lost;
         let how = "an entry that does not fit was not counted as dropped";
-        holds(pushed == Err(Dropped { lost, total }), "O3", how)
+        holds(pushed == Err(Dropped { lost, end: End::Overrun { dropped: total } }), "O3", how)
     };
-    drops(1, sides.producer.push(&numbered::<S>(stored)))?;
-    drops(3, sides.producer.push_batch(&batch::<S, 3>(stored)))?;
+    drops(1, sides.producer.push_or_overrun(&numbered::<S>(stored)))?;
+    drops(3, sides.producer.push_batch_or_overrun(&batch::<S, 3>(stored)))?;
     let how = "an entry that was stored before the overrun was lost";
     drain::<S>(&mut sides.consumer, 0..1, "O3", how)?;
-    drops(1, sides.producer.push(&numbered::<S>(stored)))?;
-    let has_ended = sides.producer.try_push(&numbered::<S>(stored)) == Err(TryPushError::Ended);
-    holds(has_ended, "O3", "a queue that has overrun stored an entry")?;
+    drops(1, sides.producer.push_or_overrun(&numbered::<S>(stored)))?;
+    let end = End::Overrun { dropped: total };
+    let pushed = sides.producer.push(&numbered::<S>(stored));
+    let how_stored = "a queue that has overrun stored an entry, or was not said to have overrun";
+    holds(pushed == Err(PushError::Ended(end)), "O3", how_stored)?;
+    // It stays what it is, also if it is failed.
+    sides.consumer.fail();
     drain::<S>(&mut sides.consumer, 1..stored, "O3", how)?;
     ends(&mut sides.consumer, PollError::Overrun { dropped: Some(total) }, "O3")
 }
@@ -168,7 +177,7 @@ pub fn o05_an_overrun_wakes<S: Software>() -> Result<(), Broken> {
         let stored = fill(&mut sides)?;
         let _may_have_missed = sides.consumer.arm(on);
         holds(events(&mut sides)? == 0, "N2", "arming raised an event for what had come before")?;
-        let _dropped = sides.producer.push(&numbered::<S>(stored));
+        let _dropped = sides.producer.push_or_overrun(&numbered::<S>(stored));
         holds(events(&mut sides)? == 1, "O5", "an overrun did not raise one event")?;
     }
     Ok(())
@@ -184,7 +193,7 @@ pub fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
     let (capacity, mut pushed, mut polled) = (S::CAPACITY as u64, 0, 0);
     for round in 0..8 * capacity {
         while pushed - polled < capacity {
-            let stored = sides.producer.push(&numbered::<S>(pushed));
+            let stored = sides.producer.push_or_overrun(&numbered::<S>(pushed));
             holds(
                 stored.is_ok(),
                 "O7",
@@ -206,8 +215,8 @@ pub fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
 pub fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     sleeps(&mut sides, Notify::Next)?;
-    let is_stored = sides.producer.try_push_batch(&batch::<S, 2>(0)) == Ok(2);
-    holds(is_stored, "S1", "a batch that fits was not stored")?;
+    let stored = sides.producer.push_batch(&batch::<S, 2>(0));
+    holds(stored == Ok(()), "S1", "a batch that fits was not stored")?;
     holds(events(&mut sides)? == 1, "S1", "a batch did not raise one event")?;
 
     let mut sides = Sides::<S>::new();
@@ -216,19 +225,26 @@ pub fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
     for _ in 0..2 {
         let producer = &mut sides.producer;
         let how = "a full queue did not say that it is full";
-        holds(producer.try_push(&numbered::<S>(50)) == Err(TryPushError::Full), "S1", how)?;
-        let is_full = producer.try_push_batch(&batch::<S, 2>(50)) == Err(TryPushError::Full);
-        holds(is_full, "S1", how)?;
-        let is_nothing = producer.try_push_batch(&[]) == Ok(0);
-        holds(is_nothing, "S1", "an empty batch did not fit into a full queue")?;
+        holds(producer.push(&numbered::<S>(50)) == Err(PushError::Full), "S1", how)?;
+        let full = Err(BatchError { stored: 0, why: PushError::Full });
+        holds(producer.push_batch(&batch::<S, 2>(50)) == full, "S1", how)?;
+        holds(
+            producer.push_batch(&[]) == Ok(()),
+            "S1",
+            "an empty batch did not fit into a full queue",
+        )?;
     }
     holds(events(&mut sides)? == 0, "S1", "an entry that was refused raised an event")?;
     let how = "a push that was refused changed the queue";
     drain::<S>(&mut sides.consumer, 0..stored, "S1", how)?;
     holds(poll(&mut sides.consumer, &mut buffer::<_, 2>())? == 0, "S1", how)?;
 
-    let fitting = sides.producer.try_push_batch(&batch::<S, MANY>(0)).unwrap_or(0);
-    let how = "a batch was not stored as far as it fits";
+    let how = "a batch was not stored as far as it fits, or not said to be";
+    let Err(BatchError { stored: fitting, why: PushError::Full }) =
+        sides.producer.push_batch(&batch::<S, MANY>(0))
+    else {
+        return Err(Broken { rule: "S1", how });
+    };
     holds((S::CAPACITY..MANY).contains(&fitting), "S1", how)?;
     holds(events(&mut sides)? == 1, "S1", "a batch did not raise one event")?;
     drain::<S>(&mut sides.consumer, 0..fitting as u64, "S1", how)?;
@@ -267,10 +283,9 @@ pub fn s03_nobody_polls<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     sides.complete(Kind::Receive, 0);
     let Sides { mut producer, consumer, channel: _channel } = sides;
-    holds(!producer.is_abandoned(), "S3", "a consumer that is there is said to be gone")?;
+    holds(producer.end().is_none(), "S3", "a consumer that is there is said to be gone")?;
     drop(consumer);
-    holds(producer.is_abandoned(), "S3", "a consumer that is gone is said to be there")?;
-    refuses::<S>(&mut producer, "S3")
+    refuses::<S>(&mut producer, End::Abandoned, "S3")
 }
 
 /// Once the consumer has failed a queue, nothing is stored; stored entries are polled first. Who waits is woken, armed or
@@ -287,7 +302,7 @@ pub fn s04_failed_by_the_consumer<S: Software>() -> Result<(), Broken> {
         (0..2).for_each(|number| sides.complete(Kind::Receive, number));
         sides.consumer.fail();
         holds(events(&mut sides)? > 0, "S4", "the failure of a queue woke nobody")?;
-        refuses::<S>(&mut sides.producer, "S4")?;
+        refuses::<S>(&mut sides.producer, End::Failed, "S4")?;
         drain::<S>(
             &mut sides.consumer,
             0..2,

@@ -26,6 +26,7 @@ faults! {
     ForgetsTheOverrun: "O3",
     CountsABatchAsOne: "O3",
     StoresAfterTheOverrun: "O3",
+    FailureHidesTheOverrun: "O3",
     OverrunWakesNobody: "O5",
     OverrunWakesForAnyAlone: "O5",
     OverrunWakesTwice: "O5",
@@ -34,6 +35,7 @@ faults! {
     StoresWhatItRefuses: "S1",
     RefusalRaises: "S1",
     AllOrNothing: "S1",
+    HidesTheRest: "S1",
     AnEventForEach: "S1",
     NothingDoesNotFit: "S1",
     CloseLosesWhatIsStored: "S2",
@@ -42,6 +44,7 @@ faults! {
     StoresForNobody: "S3",
     NobodyIsGone: "S3",
     AlwaysGone: "S3",
+    AbandonedIsOverrun: "S3",
     FailureLosesWhatIsStored: "S4",
     FailureWakesWhoIsArmed: "S4",
     StoresAfterTheFailure: "S4",
@@ -131,11 +134,32 @@ impl State {
             _ => true,
         };
         self.events += u32::from(FAULT.get() == Fault::OverrunWakesTwice);
-        if matches!(self.end, None | Some(PollError::Overrun { .. })) {
-            let error = PollError::Overrun { dropped: Some(self.dropped) };
-            self.ended(error, Fault::OverrunLosesWhatIsStored, wakes);
+        let end = match self.how() {
+            Some(end) if !matches!(end, End::Overrun { .. }) => end,
+            _ => {
+                let error = PollError::Overrun { dropped: Some(self.dropped) };
+                self.ended(error, Fault::OverrunLosesWhatIsStored, wakes);
+                End::Overrun { dropped: self.dropped }
+            }
+        };
+        let is_overrun = FAULT.get() == Fault::AbandonedIsOverrun && end == End::Abandoned;
+        Dropped { lost, end: if is_overrun { End::Overrun { dropped: lost } } else { end } }
+    }
+
+    fn how(&self) -> Option<End> {
+        match self.end {
+            _ if self.is_abandoned => Some(End::Abandoned),
+            Some(PollError::Overrun { dropped }) => {
+                Some(End::Overrun { dropped: dropped.unwrap() })
+            }
+            Some(PollError::Failed) => Some(End::Failed),
+            Some(_) => Some(End::Closed),
+            None => None,
         }
-        Dropped { lost, total: self.dropped }
+    }
+
+    fn why_ended(&self) -> PushError {
+        PushError::Ended(self.how().unwrap())
     }
 }
 
@@ -146,11 +170,11 @@ struct Polls(Shared);
 struct Channel(Shared);
 
 impl Produce<Bytes16> for Pushes {
-    fn push(&mut self, entry: &Bytes16) -> Result<(), Dropped> {
-        self.push_batch(&[*entry])
+    fn push_or_overrun(&mut self, entry: &Bytes16) -> Result<(), Dropped> {
+        self.push_batch_or_overrun(&[*entry])
     }
 
-    fn push_batch(&mut self, batch: &[Bytes16]) -> Result<(), Dropped> {
+    fn push_batch_or_overrun(&mut self, batch: &[Bytes16]) -> Result<(), Dropped> {
         let mut state = self.0.borrow_mut();
         match batch.len() - state.store(batch) {
             0 => Ok(()),
@@ -158,37 +182,41 @@ impl Produce<Bytes16> for Pushes {
         }
     }
 
-    fn try_push(&mut self, entry: &Bytes16) -> Result<(), TryPushError> {
-        self.try_push_batch(&[*entry]).map(drop)
+    fn push(&mut self, entry: &Bytes16) -> Result<(), PushError> {
+        self.push_batch(&[*entry]).map_err(|error| error.why)
     }
 
-    fn try_push_batch(&mut self, batch: &[Bytes16]) -> Result<usize, TryPushError> {
+    fn push_batch(&mut self, batch: &[Bytes16]) -> Result<(), BatchError> {
         let (mut state, fault) = (self.0.borrow_mut(), FAULT.get());
         let free = CAPACITY.saturating_sub(state.queue.len() + state.kept);
         let is_whole = fault != Fault::AllOrNothing || batch.len() <= free;
-        match if is_whole { state.store(batch) } else { 0 } {
-            0 if batch.is_empty() && fault != Fault::NothingDoesNotFit => Ok(0),
-            0 if state.refuses() => Err(TryPushError::Ended),
+        let stored = if is_whole { state.store(batch) } else { 0 };
+        let why = match stored {
+            0 if batch.is_empty() && fault == Fault::NothingDoesNotFit => PushError::Full,
+            count if count == batch.len() => return Ok(()),
+            _ if state.refuses() => state.why_ended(),
             0 if fault == Fault::FullOverruns => {
                 state.overrun(1);
-                Err(TryPushError::Ended)
+                state.why_ended()
             }
             0 => {
                 state.events += u32::from(fault == Fault::RefusalRaises);
                 if fault == Fault::StoresWhatItRefuses {
                     state.queue.extend(batch);
                 }
-                Err(TryPushError::Full)
+                PushError::Full
             }
-            count => Ok(count),
-        }
+            _ if fault == Fault::HidesTheRest => return Ok(()),
+            _ => PushError::Full,
+        };
+        Err(BatchError { stored, why })
     }
 
-    fn is_abandoned(&self) -> bool {
+    fn end(&self) -> Option<End> {
         match FAULT.get() {
-            Fault::NobodyIsGone => false,
-            Fault::AlwaysGone => true,
-            _ => self.0.borrow().is_abandoned,
+            Fault::NobodyIsGone if self.0.borrow().is_abandoned => None,
+            Fault::AlwaysGone => Some(End::Abandoned),
+            _ => self.0.borrow().how(),
         }
     }
 }
@@ -251,7 +279,10 @@ impl Consume for Polls {
     fn fail(&mut self) {
         let mut state = self.0.borrow_mut();
         let wakes = FAULT.get() != Fault::FailureWakesWhoIsArmed || state.armed.is_some();
-        state.ended(PollError::Failed, Fault::FailureLosesWhatIsStored, false);
+        let has_overrun = matches!(state.end, Some(PollError::Overrun { .. }));
+        if !has_overrun || FAULT.get() == Fault::FailureHidesTheOverrun {
+            state.ended(PollError::Failed, Fault::FailureLosesWhatIsStored, false);
+        }
         state.events += u32::from(wakes);
     }
 }

@@ -8,7 +8,7 @@ fn q12_a_queue_that_adopts_another_takes_over_its_arm() {
         let (old, new, event_count) = (Parts::new(4), Parts::new(4), EventCount::default());
         assert_eq!(old.sides_with(&event_count).1.arm(on), Ok(Armed::Armed));
         new.control.adopt(&old.control);
-        assert_eq!(new.control.state(), State::Running);
+        assert_eq!(new.control.end(), None);
         let (mut producer, _consumer) = new.sides_with(&event_count);
         let fired = [send(0), failed(1), failed(2)].map(|wc| {
             producer.push(&wc).unwrap();
@@ -22,24 +22,26 @@ fn q12_a_queue_that_adopts_another_takes_over_its_arm() {
 }
 
 /// How a queue of four is ended, what is then said of it, and how many completions may be left to move.
-type End = (fn(&Parts), State, PollError, usize);
+type Way = (fn(&Parts), End, PollError, usize);
 
-const ENDS: [End; 3] = [
+const ENDS: [Way; 3] = [
     (
         |old| {
-            old.producer(Tail::at(0)).push_batch(&[0, 1, 2, 3, 4].map(send)).unwrap_err();
+            old.producer(Tail::at(0))
+                .push_batch_or_overrun(&[0, 1, 2, 3, 4].map(send))
+                .unwrap_err();
         },
-        State::Overrun { dropped: 1 },
+        End::Overrun { dropped: 1 },
         PollError::Overrun { dropped: Some(1) },
         3,
     ),
-    (|old| old.consumer(0).fail(), State::Failed, PollError::Failed, 3),
+    (|old| old.consumer(0).fail(), End::Failed, PollError::Failed, 3),
     (
         |old| {
             old.consumer(0).fail();
             drain(&mut old.consumer(0)).unwrap_err();
         },
-        State::Failed,
+        End::Failed,
         PollError::Failed,
         0,
     ),
@@ -47,27 +49,28 @@ const ENDS: [End; 3] = [
 
 #[test]
 fn s05_a_queue_that_adopts_one_that_has_ended_has_ended_for_its_sides_and_those_that_come_after() {
-    for (end, state, error, left) in ENDS {
+    for (ends, end, error, left) in ENDS {
         for moved in 0..=left {
             let (old, new, event_count) = (Parts::new(4), Parts::new(4), EventCount::default());
-            end(&old);
+            ends(&old);
             // As who moves a queue does: first what was not polled, then the rest of what the queue is.
             let (mut producer, mut consumer) = new.sides_with(&event_count);
             (0..moved).for_each(|number| producer.push(&send(number as u64)).unwrap());
             new.control.adopt(&old.control);
-            assert_eq!(new.control.state(), state);
+            assert_eq!(new.control.end(), Some(end));
+            let why = PushError::Ended(end);
             let tail = Tail::from_words(producer.tail().to_words());
-            assert_eq!(producer.try_push(&send(9)), Err(TryPushError::Ended), "{state:?}, {moved}");
-            assert_eq!(producer.try_push_batch(&[send(9)]), Err(TryPushError::Ended));
+            assert_eq!(producer.push(&send(9)), Err(why), "{moved}");
+            assert_eq!(producer.push_batch(&[send(9)]), Err(BatchError { stored: 0, why }));
             let mut next = new.producer(tail);
-            assert_eq!(next.try_push(&send(9)), Err(TryPushError::Ended), "the kept tail's room");
+            assert_eq!(next.push(&send(9)), Err(why), "the kept tail's room");
             if moved > 0 {
                 assert_eq!(drain(&mut consumer), Ok((0..moved as u64).collect()));
             }
             assert_eq!(drain(&mut consumer), Err(error));
             assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
             assert_eq!(drain(&mut new.consumer(moved as _)), Err(error));
-            assert!(next.push(&send(9)).is_err());
+            assert!(next.push_or_overrun(&send(9)).is_err());
             assert!(drain(&mut new.consumer(moved as _)).is_err());
         }
     }
@@ -76,15 +79,19 @@ fn s05_a_queue_that_adopts_one_that_has_ended_has_ended_for_its_sides_and_those_
 #[test]
 fn o03_what_is_dropped_after_a_move_is_counted_on() {
     let (old, new) = (Parts::new(2), Parts::new(2));
-    old.producer(Tail::at(0)).push_batch(&[0, 1, 2, 3].map(send)).unwrap_err();
+    old.producer(Tail::at(0)).push_batch_or_overrun(&[0, 1, 2, 3].map(send)).unwrap_err();
     new.control.adopt(&old.control);
     let newest = Control::new();
     newest.adopt(&new.control);
     let queue = new.queue_of(&newest);
     let mut producer = queue.into_producer(Tail::at(0), NoChannel);
-    assert_eq!(producer.push(&send(4)), Err(Dropped { lost: 1, total: 3 }));
-    assert_eq!(newest.state(), State::Overrun { dropped: 3 });
-    assert_eq!(new.control.state(), State::Overrun { dropped: 2 }, "the old one stays as it was");
+    assert_eq!(
+        producer.push_or_overrun(&send(4)),
+        Err(Dropped { lost: 1, end: End::Overrun { dropped: 3 } })
+    );
+    assert_eq!(newest.end(), Some(End::Overrun { dropped: 3 }));
+    let before = Some(End::Overrun { dropped: 2 });
+    assert_eq!(new.control.end(), before, "the old one stays as it was");
 }
 
 #[test]

@@ -24,14 +24,14 @@ macro_rules! device {
 
 /// What every consumer has.
 pub trait App: Consume {
-    fn state(&self) -> State;
+    fn end(&self) -> Option<End>;
 }
 
 macro_rules! app {
     ([$($generics:tt)*] $consumer:ty) => {
         impl<$($generics)*> App for $consumer {
-            fn state(&self) -> State {
-                <$consumer>::state(self)
+            fn end(&self) -> Option<End> {
+                <$consumer>::end(self)
             }
         }
     };
@@ -76,24 +76,26 @@ mod shared {
     }
 
     impl<T, D: Produce<T>> Produce<T> for Turns<D> {
-        fn push(&mut self, entry: &T) -> Result<(), Dropped> {
+        fn push(&mut self, entry: &T) -> Result<(), PushError> {
             self.next().push(entry)
         }
 
-        fn push_batch(&mut self, batch: &[T]) -> Result<(), Dropped> {
+        fn push_batch(&mut self, batch: &[T]) -> Result<(), BatchError> {
             self.next().push_batch(batch)
         }
 
-        fn try_push(&mut self, entry: &T) -> Result<(), TryPushError> {
-            self.next().try_push(entry)
+        fn push_or_overrun(&mut self, entry: &T) -> Result<(), Dropped> {
+            self.next().push_or_overrun(entry)
         }
 
-        fn try_push_batch(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
-            self.next().try_push_batch(batch)
+        fn push_batch_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped> {
+            self.next().push_batch_or_overrun(batch)
         }
 
-        fn is_abandoned(&self) -> bool {
-            self.0.iter().all(Produce::is_abandoned)
+        fn end(&self) -> Option<End> {
+            let [one, other] = self.0.each_ref().map(Produce::end);
+            assert_eq!(one, other);
+            one
         }
     }
 

@@ -11,7 +11,7 @@ fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() 
             consumer.fail();
         } else {
             // Overrun, and polled to the end.
-            producer.push_batch(&[0, 1, 2, 3, 4].map(send)).unwrap_err();
+            producer.push_batch_or_overrun(&[0, 1, 2, 3, 4].map(send)).unwrap_err();
             assert_eq!(drain(&mut consumer).unwrap().len(), 4);
         }
         let error = drain(&mut consumer).unwrap_err();

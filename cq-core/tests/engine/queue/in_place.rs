@@ -84,8 +84,8 @@ fn s07_a_batch_that_a_panic_drops_is_taken() {
 fn o01_a_batch_in_place_counts_as_unpolled() {
     let (mut producer, mut consumer) = holding(1, 4);
     let batch = consumer.poll_in_place(4).unwrap();
-    assert_eq!(producer.try_push(&5), Err(TryPushError::Full));
-    assert!(producer.push(&5).is_err(), "an overrun");
+    assert_eq!(producer.push(&5), Err(PushError::Full));
+    assert!(producer.push_or_overrun(&5).is_err());
     drop(batch);
     let error = PollError::Overrun { dropped: Some(1) };
     assert_eq!(consumer.poll_in_place(1).unwrap_err(), error);
@@ -110,7 +110,7 @@ fn o03_nothing_is_taken_once_the_end_is_reported() {
     let (mut producer, mut consumer) = holding(0, 0);
     consumer.fail();
     assert_eq!(consumer.poll_in_place(1).unwrap_err(), PollError::Failed);
-    assert!(producer.try_push(&1).is_err());
+    assert!(producer.push(&1).is_err());
     assert_eq!(consumer.poll_in_place(1).unwrap_err(), PollError::Failed);
 }
 

@@ -112,7 +112,7 @@ fn zeros_are_a_new_queue_wherever_it_begins() {
             memory.open(FOUR).into_sides(position, NoChannel, NoChannel);
         assert_eq!(drain(&mut consumer), Ok(vec![]));
         assert_eq!((producer.len(), producer.storage()), (0, 4));
-        producer.push_batch(&[0, 1, 2, 3].map(send)).unwrap();
+        producer.push_batch_or_overrun(&[0, 1, 2, 3].map(send)).unwrap();
         assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
         let words = memory.0.iter().skip(FOUR.bytes().unwrap() / 4);
         assert!(words.into_iter().all(|word| word.load(Relaxed) == 0), "what is not the queue's");
@@ -135,7 +135,7 @@ fn the_last_slot_of_the_largest_ring_is_followed_by_the_first() {
     let start = MAX_STORAGE as Position - 1;
     let (mut producer, mut consumer) = queue.into_sides(start, NoChannel, NoChannel);
     assert_eq!(producer.storage(), MAX_STORAGE);
-    producer.push_batch(&[super::entry(0), super::entry(1)]).unwrap();
+    producer.push_batch_or_overrun(&[super::entry(0), super::entry(1)]).unwrap();
     let mut got = Vec::new();
     consumer.poll_with(&mut [Wc::default(); 4], |wc, tag| got.push((wc.wr_id(), tag))).unwrap();
     assert_eq!(got, [(0, 100), (1, 101)]);
@@ -155,7 +155,10 @@ fn c03_foreign_bytes_look_published_for_one_round_and_do_no_harm() {
     assert!(tags.iter().all(|tag| *tag == 0xA5A5_A5A5));
     let mut producer = memory.open(layout).into_producer(Tail::at(5), NoChannel);
     for number in 0..20 {
-        assert!(producer.push(&send(number)).is_err(), "the words say that it has ended");
+        assert!(
+            producer.push_or_overrun(&send(number)).is_err(),
+            "the words say that it has ended"
+        );
     }
 }
 
@@ -168,7 +171,7 @@ fn n04_the_arm_word_holds_the_numbers_that_its_documentation_lists() {
         let _ = consumer.arm(on).unwrap();
         assert_eq!(memory.word(ARM), word);
     }
-    producer.push(&send(0)).unwrap();
+    producer.push_or_overrun(&send(0)).unwrap();
     assert_eq!(memory.word(ARM), 0);
 }
 
@@ -183,7 +186,7 @@ fn n04_any_other_number_in_the_arm_word_is_an_arm_for_any_completion() {
                 let _ = consumer.arm(*on).unwrap();
             }
             let fired = [send(0), failed(1), failed(2)].map(|wc| {
-                producer.push(&wc).unwrap();
+                producer.push_or_overrun(&wc).unwrap();
                 event_count.take()
             });
             assert_eq!(fired, [1, 0, 0], "{number}, {arms:?}");
@@ -196,9 +199,9 @@ fn o03_the_words_of_the_end_hold_the_numbers_that_their_documentation_lists() {
     let memory = Memory::new(0);
     let ends = || [memory.word(PRODUCERS), memory.word(CONSUMER)];
     let (mut producer, mut consumer) = memory.open(FOUR).into_sides(0, NoChannel, NoChannel);
-    producer.push_batch(&[0, 1, 2, 3].map(send)).unwrap();
+    producer.push_batch_or_overrun(&[0, 1, 2, 3].map(send)).unwrap();
     assert_eq!(ends(), [0, 0]);
-    producer.push_batch(&[4, 5].map(send)).unwrap_err();
+    producer.push_batch_or_overrun(&[4, 5].map(send)).unwrap_err();
     assert_eq!(ends(), [2, 0]);
     assert_eq!(drain(&mut consumer).unwrap().len(), 4);
     assert_eq!(ends(), [2, 0]);
@@ -215,17 +218,23 @@ fn o03_the_count_of_dropped_completions_saturates_below_what_means_closed() {
     let memory = Memory::new(0);
     let (mut producer, mut consumer) = memory.open(FOUR).into_sides(0, NoChannel, NoChannel);
     memory.0[PRODUCERS].store(u32::MAX - 3, Relaxed);
-    assert_eq!(consumer.state(), State::Overrun { dropped: u32::MAX - 3 });
+    assert_eq!(consumer.end(), Some(End::Overrun { dropped: u32::MAX - 3 }));
     let most = u32::MAX - 1;
-    assert_eq!(producer.push(&send(0)), Err(Dropped { lost: 1, total: u32::MAX - 2 }));
+    assert_eq!(
+        producer.push_or_overrun(&send(0)),
+        Err(Dropped { lost: 1, end: End::Overrun { dropped: u32::MAX - 2 } })
+    );
     for (lost, batch) in [(2, &[1, 2].map(send)[..]), (1, &[send(3)])] {
-        assert_eq!(producer.push_batch(batch), Err(Dropped { lost, total: most }));
+        assert_eq!(
+            producer.push_batch_or_overrun(batch),
+            Err(Dropped { lost, end: End::Overrun { dropped: most } })
+        );
     }
     assert_eq!(drain(&mut consumer), Err(PollError::Overrun { dropped: Some(most) }));
 
     memory.0[PRODUCERS].store(u32::MAX, Relaxed);
-    assert_eq!(producer.push(&send(0)), Err(Dropped { lost: 1, total: u32::MAX }));
-    assert_eq!(consumer.state(), State::Closed, "for ever");
+    assert_eq!(producer.push_or_overrun(&send(0)), Err(Dropped { lost: 1, end: End::Closed }));
+    assert_eq!(consumer.end(), Some(End::Closed), "for ever");
     assert_eq!(consumer.poll(&mut [Wc::default()]), Err(PollError::Closed));
 }
 
@@ -241,7 +250,7 @@ fn the_control_says_what_was_released_and_the_layout_how_far_that_may_be_behind(
         assert_eq!(control.released(), 7, "where the consumer began");
         let mut furthest = 0;
         for number in 0..40 {
-            producer.push(&send(number)).unwrap();
+            producer.push_or_overrun(&send(number)).unwrap();
             assert_eq!(drain(&mut consumer), Ok(vec![number]));
             furthest = furthest.max(consumer.position() - control.released());
         }
@@ -259,7 +268,7 @@ fn n01_the_control_says_what_the_queue_is_armed_for() {
         let _ = consumer.arm(on).unwrap();
         assert_eq!(control.armed(), Some(on));
     }
-    producer.push(&send(0)).unwrap();
+    producer.push_or_overrun(&send(0)).unwrap();
     assert_eq!(control.armed(), None, "the event was raised");
     memory.0[ARM].store(7, Relaxed);
     assert_eq!(control.armed(), Some(Notify::Next), "by any other number");

@@ -42,9 +42,11 @@ pub struct Model<T = Tagged> {
     pub unpolled: VecDeque<T>,
     /// How many slots were polled and not given back.
     pub unreleased: usize,
-    pub state: State,
-    is_abandoned: bool,
+    /// How many were dropped when it had not ended otherwise.
     dropped: u32,
+    pub is_failed: bool,
+    is_closed: bool,
+    is_abandoned: bool,
     armed: Option<Notify>,
     events: u32,
 }
@@ -56,16 +58,27 @@ impl<T: Copy> Model<T> {
             is_urgent,
             unpolled: VecDeque::new(),
             unreleased: 0,
-            state: State::Running,
-            is_abandoned: false,
             dropped: 0,
+            is_failed: false,
+            is_closed: false,
+            is_abandoned: false,
             armed: None,
             events: 0,
         }
     }
 
+    pub fn end(&self) -> Option<End> {
+        match *self {
+            Self { is_abandoned: true, .. } => Some(End::Abandoned),
+            Self { dropped: 1.., .. } => Some(End::Overrun { dropped: self.dropped }),
+            Self { is_failed: true, .. } => Some(End::Failed),
+            Self { is_closed: true, .. } => Some(End::Closed),
+            _ => None,
+        }
+    }
+
     fn has_ended(&self) -> bool {
-        self.is_abandoned || self.state != State::Running
+        self.end().is_some()
     }
 
     fn fire(&mut self, is_urgent: bool) {
@@ -84,35 +97,35 @@ impl<T: Copy> Model<T> {
         stored.len()
     }
 
-    pub fn push(&mut self, batch: &[T]) -> Result<(), Dropped> {
+    pub fn push_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped> {
         let lost = (batch.len() - self.store(batch)) as u32;
         if lost == 0 {
             return Ok(());
         }
-        self.dropped += lost;
-        if matches!(self.state, State::Running | State::Overrun { .. }) {
-            self.state = State::Overrun { dropped: self.dropped };
+        if matches!(self.end(), None | Some(End::Overrun { .. })) {
+            self.dropped += lost;
         }
         self.fire(true);
-        Err(Dropped { lost, total: self.dropped })
+        Err(Dropped { lost, end: self.end().unwrap() })
     }
 
-    pub fn try_push(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
+    pub fn push(&mut self, batch: &[T]) -> Result<(), BatchError> {
         match self.store(batch) {
-            0 if batch.is_empty() => Ok(0),
-            0 if self.has_ended() => Err(TryPushError::Ended),
-            0 => Err(TryPushError::Full),
-            stored => Ok(stored),
+            stored if stored == batch.len() => Ok(()),
+            stored => {
+                let why = self.end().map_or(PushError::Full, PushError::Ended);
+                Err(BatchError { stored, why })
+            }
         }
     }
 
     pub fn poll(&mut self, capacity: usize) -> Result<Vec<T>, PollError> {
         let count = capacity.min(self.unpolled.len());
-        match self.state {
+        match self.end() {
             _ if count > 0 || capacity == 0 => Ok(self.unpolled.drain(..count).collect()),
-            State::Overrun { dropped } => Err(PollError::Overrun { dropped: Some(dropped) }),
-            State::Failed => Err(PollError::Failed),
-            State::Closed => Err(PollError::Closed),
+            Some(End::Overrun { dropped }) => Err(PollError::Overrun { dropped: Some(dropped) }),
+            Some(End::Failed) => Err(PollError::Failed),
+            Some(End::Closed) => Err(PollError::Closed),
             _ => Ok(Vec::new()),
         }
     }
@@ -195,20 +208,22 @@ impl<'a, E: Modelled + std::fmt::Debug> Both<'a, E> {
                 let model = &mut self.model;
                 match (tries, is_alone) {
                     (false, true) => {
-                        assert_eq!(device.push(&batch[0]), model.push(&batch), "{kind}");
+                        let pushed = device.push_or_overrun(&batch[0]);
+                        assert_eq!(pushed, model.push_or_overrun(&batch), "{kind}");
                     }
                     (false, false) => {
-                        assert_eq!(device.push_batch(&batch), model.push(&batch), "{kind}");
+                        let pushed = device.push_batch_or_overrun(&batch);
+                        assert_eq!(pushed, model.push_or_overrun(&batch), "{kind}");
                     }
                     (true, true) => {
-                        let pushed = device.try_push(&batch[0]).map(|()| 1);
-                        assert_eq!(pushed, model.try_push(&batch), "{kind}");
+                        let expected = model.push(&batch).map_err(|error| error.why);
+                        assert_eq!(device.push(&batch[0]), expected, "{kind}");
                     }
                     (true, false) => {
-                        assert_eq!(device.try_push_batch(&batch), model.try_push(&batch), "{kind}");
+                        assert_eq!(device.push_batch(&batch), model.push(&batch), "{kind}");
                     }
                 }
-                assert_eq!(device.is_abandoned(), self.model.is_abandoned, "{kind}");
+                assert_eq!(device.end(), self.model.end(), "{kind}");
             }
             (&Step::Poll(capacity), _, Some(app)) => {
                 let untouched = E::polled(rules::Kind::Receive, u64::MAX);
@@ -227,13 +242,13 @@ impl<'a, E: Modelled + std::fmt::Debug> Both<'a, E> {
             (Step::Fail, _, Some(app)) => {
                 app.fail();
                 // Once.
-                self.model.events += u32::from(self.model.state != State::Failed);
-                self.model.state = State::Failed;
+                self.model.events += u32::from(!self.model.is_failed);
+                self.model.is_failed = true;
             }
             _ => {}
         }
         if let Some(app) = &self.app {
-            assert_eq!(app.state(), self.model.state, "{kind}");
+            assert_eq!(app.end(), self.model.end(), "{kind}");
         }
         self.events();
     }
@@ -260,7 +275,7 @@ impl<'a, E: Modelled + std::fmt::Debug> Both<'a, E> {
         } else {
             self.device = None;
             if !self.model.has_ended() {
-                self.model.state = State::Closed;
+                self.model.is_closed = true;
                 self.model.fire(true);
             }
             self.events();

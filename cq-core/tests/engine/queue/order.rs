@@ -47,7 +47,7 @@ fn x04_foreign_tails_do_no_harm() {
     for words in [[0; 2], [Position::MAX; 2], [5, 1 << 31], [1 << 20, 3], [7, 14], [7, 15], [7, 16]]
     {
         let mut producer = parts.producer(Tail::from_words(words));
-        let stored = (0..20).take_while(|number| producer.try_push(&wc(*number)).is_ok()).count();
+        let stored = (0..20).take_while(|number| producer.push(&wc(*number)).is_ok()).count();
         assert!(stored <= 16, "what the words claim, and what is looked at then");
         assert_eq!(producer.tail().position(), words[0].wrapping_add(stored as Position));
     }
@@ -61,7 +61,7 @@ fn x04_a_foreign_head_makes_the_ring_look_full_and_overwrites_nothing() {
         (0..4).for_each(|number| producer.push(&send(number)).unwrap());
         // Stores a head that nobody would write.
         let _foreign = parts.consumer((4 as Position).wrapping_sub(distance));
-        assert_eq!(producer.try_push(&send(4)), Err(TryPushError::Full));
+        assert_eq!(producer.push(&send(4)), Err(PushError::Full));
         assert_eq!((producer.len(), producer.free_slots(), producer.high_water()), (4, 0, 4));
         assert_eq!(drain(&mut parts.consumer(0)), Ok(vec![0, 1, 2, 3]));
     }

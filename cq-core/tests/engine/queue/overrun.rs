@@ -8,19 +8,19 @@ fn overrun<T>(dropped: u32) -> Result<T, PollError> {
 }
 
 fn dropped(lost: u32, total: u32) -> Result<(), Dropped> {
-    Err(Dropped { lost, total })
+    Err(Dropped { lost, end: End::Overrun { dropped: total } })
 }
 
 #[test]
 fn o02_the_first_that_are_dropped_are_known_as_such() {
-    let first = |lost, total| Dropped { lost, total }.is_first();
+    let first = |lost, total| dropped(lost, total).unwrap_err().is_first();
     assert_eq!([first(1, 1), first(3, 3), first(1, 2)], [true, true, false]);
     with_each(|mut sides| {
         let batch: Vec<_> = (0..7).map(entry).collect();
         let is_first = |dropped: Result<(), Dropped>| dropped.unwrap_err().is_first();
-        assert!(is_first(sides.device.push_batch(&batch)), "{}", sides.kind);
-        assert!(!is_first(sides.device.push_batch(&batch)));
-        assert!(!is_first(sides.device.push(&entry(0))));
+        assert!(is_first(sides.device.push_batch_or_overrun(&batch)), "{}", sides.kind);
+        assert!(!is_first(sides.device.push_batch_or_overrun(&batch)));
+        assert!(!is_first(sides.device.push_or_overrun(&entry(0))));
     });
     let mut storage = SoftCq::<4>::new();
     let (mut producer, _consumer) = storage.split();
@@ -37,28 +37,28 @@ fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
             let (mut storage, event_count) = (<$queue>::new(), EventCount::default());
             let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
             for number in 0..$pushed {
-                producer.push(&send(number)).unwrap();
+                producer.push_or_overrun(&send(number)).unwrap();
                 assert_eq!(drain(&mut consumer), Ok(vec![number]));
             }
-            producer.push(&send(7)).unwrap();
+            producer.push_or_overrun(&send(7)).unwrap();
             let _ = Arm::arm(&mut consumer, Notify::Next).unwrap();
             drop(consumer);
-            producer.push_batch(&[8, 9].map(send)).unwrap_err();
+            producer.push_batch_or_overrun(&[8, 9].map(send)).unwrap_err();
             // One is never dropped.
             std::mem::forget(producer);
             assert_eq!(event_count.take(), 1);
             let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
             assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
-            assert!(!producer.is_abandoned());
+            assert_eq!(producer.end(), None);
             assert_eq!((producer.free_slots(), producer.high_water()), (2, 0));
-            producer.push_batch(&[10, 11].map(send)).unwrap();
+            producer.push_batch_or_overrun(&[10, 11].map(send)).unwrap();
             assert_eq!(event_count.take(), 0, "not armed");
             assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
-            producer.push_batch(&[7, 8, 9].map(send)).unwrap_err();
+            producer.push_batch_or_overrun(&[7, 8, 9].map(send)).unwrap_err();
             consumer.fail();
             drop((producer, consumer));
             let (mut producer, mut consumer) = storage.split();
-            producer.push(&send(12)).unwrap();
+            producer.push_or_overrun(&send(12)).unwrap();
             assert_eq!(drain(&mut consumer), Ok(vec![12]), "nor has it overrun, or failed");
             drop(producer);
             assert_eq!(drain(&mut consumer), Err(PollError::Closed));
@@ -91,15 +91,20 @@ fn a_default_queue_is_a_new_one() {
 fn o03_a_device_may_know_by_itself_that_its_queue_has_overrun() {
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split();
-    producer.push(&send(1)).unwrap();
-    assert_eq!(producer.overrun(2), Dropped { lost: 2, total: 2 });
-    assert_eq!(producer.push(&send(2)), dropped(1, 3), "though there is room");
-    assert_eq!(producer.try_push(&send(2)), Err(TryPushError::Ended));
+    producer.push_or_overrun(&send(1)).unwrap();
+    assert_eq!(producer.overrun(2), Dropped { lost: 2, end: End::Overrun { dropped: 2 } });
+    assert_eq!(producer.push_or_overrun(&send(2)), dropped(1, 3), "though there is room");
+    let ended = PushError::Ended(End::Overrun { dropped: 3 });
+    assert_eq!(producer.push(&send(2)), Err(ended));
     assert_eq!(drain(&mut consumer), Ok(vec![1]));
     assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(3));
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split();
-    assert_eq!(producer.overrun(0), Dropped { lost: 1, total: 1 }, "one at the least");
+    assert_eq!(
+        producer.overrun(0),
+        Dropped { lost: 1, end: End::Overrun { dropped: 1 } },
+        "one at the least"
+    );
     assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(1));
 }
 
@@ -112,7 +117,7 @@ fn o01_an_exact_queue_overruns_with_one_more_than_it_promises() {
         let mut number = 0;
         let mut push = |producer: &mut raw::RawProducer<'_>| {
             number += 1;
-            producer.push(&send(number))
+            producer.push_or_overrun(&send(number))
         };
         (0..promised).for_each(|_| push(&mut producer).unwrap());
         // Polled one by one, it has place for exactly one more each time, in all rounds of the ring.
@@ -135,5 +140,5 @@ fn x4_an_exact_queue_is_full_where_a_foreign_tail_says_more_than_it_holds() {
     let _consumer = parts.consumer(0);
     let mut producer = parts.producer(Tail::at(7));
     assert_eq!((producer.len(), producer.free_slots()), (7, 0));
-    assert_eq!(producer.push(&send(0)), dropped(1, 1));
+    assert_eq!(producer.push_or_overrun(&send(0)), dropped(1, 1));
 }

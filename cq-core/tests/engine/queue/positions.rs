@@ -62,7 +62,7 @@ proptest! {
         let _consumer = parts.consumer(shape.start);
         let mut producer = parts.producer(Tail::at(shape.at(unpolled)));
         prop_assert_eq!(producer.free_slots() as u64, limit - unpolled);
-        prop_assert_eq!(producer.try_push(&send(0)).is_ok(), unpolled < limit);
+        prop_assert_eq!(producer.push(&send(0)).is_ok(), unpolled < limit);
         let stored = u64::from(unpolled < limit);
         prop_assert_eq!(producer.tail().position(), shape.at(unpolled + stored));
     }
@@ -111,7 +111,7 @@ proptest! {
         for (pushes, polls) in steps {
             for _ in 0..(pushes * limit as f64) as u64 {
                 let has_space = pushed - released < limit;
-                prop_assert_eq!(producer.try_push(&send(pushed)).is_ok(), has_space);
+                prop_assert_eq!(producer.push(&send(pushed)).is_ok(), has_space);
                 pushed += u64::from(has_space);
             }
             let most = (polls * f64::from(shape.storage)) as usize;

@@ -9,8 +9,8 @@ const AT_ONCE: usize = 32;
 
 #[derive(Clone, Debug)]
 enum Step {
+    Overrun(usize),
     Push(usize),
-    TryPush(usize),
     /// One without a tag.
     PushPlain,
     /// One where the tail knows of a free slot.
@@ -79,24 +79,24 @@ impl<'a> Both<'a> {
         result
     }
 
-    fn push<T: Completion<Wc>>(&mut self, batch: &[T]) {
+    fn push_or_overrun<T: Completion<Wc>>(&mut self, batch: &[T]) {
         let mut producer = self.parts.producer(self.tail);
         let pushed = match batch {
-            [one] => producer.push(one),
+            [one] => producer.push_or_overrun(one),
+            batch => producer.push_batch_or_overrun(batch),
+        };
+        self.tail = producer.tail();
+        assert_eq!(pushed, self.store(batch, Model::push_or_overrun));
+    }
+
+    fn push(&mut self, batch: &[Tagged]) {
+        let mut producer = self.parts.producer(self.tail);
+        let pushed = match batch {
+            [one] => producer.push(one).map_err(|why| BatchError { stored: 0, why }),
             batch => producer.push_batch(batch),
         };
         self.tail = producer.tail();
         assert_eq!(pushed, self.store(batch, Model::push));
-    }
-
-    fn try_push(&mut self, batch: &[Tagged]) {
-        let mut producer = self.parts.producer(self.tail);
-        let pushed = match batch {
-            [one] => producer.try_push(one).map(|()| 1),
-            batch => producer.try_push_batch(batch),
-        };
-        self.tail = producer.tail();
-        assert_eq!(pushed, self.store(batch, Model::try_push));
     }
 
     fn poll(&mut self, capacity: usize) {
@@ -120,25 +120,25 @@ impl<'a> Both<'a> {
 
     fn step(&mut self, step: &Step) {
         match *step {
+            Step::Overrun(count) => {
+                let batch = self.entries(count);
+                self.push_or_overrun(&batch);
+            }
             Step::Push(count) => {
                 let batch = self.entries(count);
                 self.push(&batch);
             }
-            Step::TryPush(count) => {
-                let batch = self.entries(count);
-                self.try_push(&batch);
-            }
-            Step::PushPlain => self.push(&[recv(7)]),
+            Step::PushPlain => self.push_or_overrun(&[recv(7)]),
             Step::StoreAt => {
                 let [position, limit] = self.tail.to_words();
-                let knows = limit != position && self.model.state == State::Running;
+                let knows = limit != position && self.model.end().is_none();
                 let batch = self.entries(1);
                 let tail = self.parts.queue().store_at(self.tail, &batch[0]);
                 assert_eq!(tail.is_some(), knows);
                 if let Some(tail) = tail {
                     assert_eq!(
-                        (self.store(&batch, Model::try_push), tail.position()),
-                        (Ok(1), position.wrapping_add(1))
+                        (self.store(&batch, Model::push), tail.position()),
+                        (Ok(()), position.wrapping_add(1))
                     );
                     self.tail = tail;
                 }
@@ -164,12 +164,12 @@ impl<'a> Both<'a> {
             }
             Step::Fail => {
                 self.consumer.fail();
-                self.model.state = State::Failed;
+                self.model.is_failed = true;
             }
         }
         let unpolled = self.model.unpolled.len();
         assert_eq!((self.consumer.len(), self.consumer.is_empty()), (unpolled, unpolled == 0));
-        assert_eq!(self.consumer.state(), self.model.state);
+        assert_eq!(self.consumer.end(), self.model.end());
         let (mut queue, kept) = (self.parts.queue(), unpolled + self.model.unreleased);
         let mut found = Vec::new();
         let each = |wc: &Wc, tag| found.push((wc.wr_id(), tag));
@@ -199,8 +199,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Batches of a few, or of more than some queues hold.
     let count = || prop_oneof![4 => 0_usize..5, 1 => lengths(140)];
     let step = prop_oneof![
-        1 => (0_usize..3).prop_map(Step::Push),
-        8 => count().prop_map(Step::TryPush),
+        1 => (0_usize..3).prop_map(Step::Overrun),
+        8 => count().prop_map(Step::Push),
         1 => Just(Step::PushPlain),
         3 => Just(Step::StoreAt),
         2 => Just(Step::KeepTail),
@@ -210,7 +210,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let steps = prop::collection::vec(step, lengths(if cfg!(miri) { 50 } else { 150 }));
     // In the end it fails, or overruns.
-    let end = lengths(140).prop_map(Step::Push);
+    let end = lengths(140).prop_map(Step::Overrun);
     let end = prop::collection::vec(prop_oneof![1 => Just(Step::Fail), 1 => end], 0..3);
     let after = prop_oneof![count().prop_map(Step::Poll), Just(Step::StoreAt)];
     let after = prop::collection::vec(after, 0..5);

@@ -51,5 +51,6 @@ fn p02_a_panic_while_handing_out_delivers_nothing_twice() {
     assert_eq!(drain(&mut consumer), Ok(vec![2]));
     assert_eq!(consumer.poll(&mut out), Ok(0));
     let mut next = parts.producer(Tail::at(3));
-    assert_eq!(next.try_push_batch(&[send(3); 5]), Ok(4), "all was given back");
+    let full = BatchError { stored: 4, why: PushError::Full };
+    assert_eq!(next.push_batch(&[send(3); 5]), Err(full), "all was given back");
 }

@@ -86,9 +86,9 @@
 //!
 //! - **A ring as large as the number of buffers can't overflow.** A buffer is posted, or in one ring, or with the
 //!   thread that serves it. So [`push`](cq_core::queue::Producer::push) is right here: it never waits. It fails only if the
-//!   other thread is gone, or a buffer was pushed twice; the other thread's own failure tells which.
+//!   other thread is gone, or a buffer was pushed twice; the error tells which.
 //! - **A smaller ring** needs [`push_batch_or_wait`](cq_core::queue::Producer::push_batch_or_wait), or
-//!   [`try_push_batch`](cq_core::queue::Producer::try_push_batch) if there is something else to do meanwhile. Let only
+//!   [`push_batch`](cq_core::queue::Producer::push_batch) if there is something else to do meanwhile. Let only
 //!   one ring of a circle be smaller: two threads that wait for each other's rings wait for ever.
 //! - **Batches.** Poll up to 32: a smaller buffer costs more for each completion, a larger one saves little, and delays
 //!   the first message. Pushing one by one or many at once takes the same time, unless the ring has a channel or

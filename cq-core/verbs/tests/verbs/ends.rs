@@ -44,7 +44,7 @@ macro_rules! sides {
 
             impl<C: Channel + Send> Overruns for Producer<'_, Wc, C> {
                 fn overrun(&mut self) {
-                    self.push_batch(&[1, 2].map(send)).unwrap_err();
+                    self.push_batch_or_overrun(&[1, 2].map(send)).unwrap_err();
                 }
             }
         };
@@ -254,12 +254,13 @@ fn s02_s04_o05_an_end_wakes_a_wait_set() {
     );
 }
 
-/// The cell of a producer that waits for a free slot: `push` calls its argument meanwhile. `end` returns what lives on.
+/// The cell of a producer that waits for a free slot: `push` calls its argument meanwhile. `ends` returns what lives on.
 fn producer_cell<P: Send + 'static, L>(
     cell: &str,
     mut producer: P,
-    push: fn(&mut P, &mut dyn FnMut()) -> Result<(), TryPushError>,
-    end: impl FnOnce() -> L,
+    push: fn(&mut P, &mut dyn FnMut()) -> Result<(), End>,
+    ends: impl FnOnce() -> L,
+    end: End,
 ) {
     let ((found, finds), waits) = (channel(), Arc::new(AtomicU32::new(0)));
     let counts = Arc::clone(&waits);
@@ -271,17 +272,17 @@ fn producer_cell<P: Send + 'static, L>(
         found.send(push(&mut producer, &mut wait))
     });
     until(|| waits.load(SeqCst) > 0, cell);
-    let _lives = end();
-    assert_eq!(finds.recv_timeout(DEADLINE), Ok(Err(TryPushError::Ended)), "{cell}");
+    let _lives = ends();
+    assert_eq!(finds.recv_timeout(DEADLINE), Ok(Err(end)), "{cell}");
 }
 
 #[test]
 fn s03_s04_an_end_is_found_by_a_producer_that_waits() {
-    type Push = fn(&mut Producer<'static>, &mut dyn FnMut()) -> Result<(), TryPushError>;
+    type Push = fn(&mut Producer<'static>, &mut dyn FnMut()) -> Result<(), End>;
     let pushes: [(&str, Push); 2] = [
         ("push_or_wait", |producer, wait| producer.push_or_wait(&send(1), wait)),
         ("push_batch_or_wait", |producer, wait| {
-            producer.push_batch_or_wait(&[1, 2].map(send), wait)
+            producer.push_batch_or_wait(&[1, 2].map(send), wait).map_err(|error| error.why)
         }),
     ];
     let full = || {
@@ -291,12 +292,14 @@ fn s03_s04_an_end_is_found_by_a_producer_that_waits() {
     };
     for (name, push) in pushes {
         let (producer, consumer) = full();
-        producer_cell(&format!("{name}, dropped"), producer, push, || drop(consumer));
+        let cell = format!("{name}, dropped");
+        producer_cell(&cell, producer, push, || drop(consumer), End::Abandoned);
         let (producer, mut consumer) = full();
-        producer_cell(&format!("{name}, failed"), producer, push, || {
+        let fails = || {
             consumer.fail();
             consumer
-        });
+        };
+        producer_cell(&format!("{name}, failed"), producer, push, fails, End::Failed);
     }
 }
 
@@ -310,20 +313,35 @@ fn s03_s04_an_end_is_found_by_one_of_several_producers_that_waits() {
         producer.push(&send(0)).unwrap();
         (producer, consumer)
     };
-    let push = |producer: &mut mpsc::SharedProducer<'static>, wait: &mut dyn FnMut()| {
-        producer.push_or_wait(&send(1), wait)
-    };
-    let (producer, consumer) = full();
-    producer_cell("one of several, dropped", producer, push, || drop(consumer));
-    let (producer, mut consumer) = full();
-    producer_cell("one of several, failed", producer, push, || {
-        consumer.fail();
-        consumer
-    });
-    let (producer, consumer) = full();
-    let mut other = producer.clone();
-    producer_cell("one of several, overrun by another", producer, push, || {
-        other.push(&send(2)).unwrap_err();
-        (other, consumer)
-    });
+    type Push = fn(&mut mpsc::SharedProducer<'static>, &mut dyn FnMut()) -> Result<(), End>;
+    fn end(error: mpsc::PushError) -> End {
+        match error {
+            mpsc::PushError::Ended(end) => end,
+            other => panic!("{other}"),
+        }
+    }
+    let pushes: [Push; 2] = [
+        |producer, wait| producer.push_or_wait(&send(1), wait).map_err(end),
+        |producer, wait| {
+            producer.push_batch_or_wait(&[1, 2].map(send), wait).map_err(|error| end(error.why))
+        },
+    ];
+    for push in pushes {
+        let (producer, consumer) = full();
+        producer_cell("dropped", producer, push, || drop(consumer), End::Abandoned);
+        let (producer, mut consumer) = full();
+        let fails = || {
+            consumer.fail();
+            consumer
+        };
+        producer_cell("failed", producer, push, fails, End::Failed);
+        let (producer, consumer) = full();
+        let mut other = producer.clone();
+        let overruns = || {
+            other.push_or_overrun(&send(2)).unwrap_err();
+            (other, consumer)
+        };
+        let overrun = End::Overrun { dropped: 1 };
+        producer_cell("overrun by another", producer, push, overruns, overrun);
+    }
 }

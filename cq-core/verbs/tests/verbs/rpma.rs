@@ -156,7 +156,7 @@ fn r02_no_completion_is_lost_between_polls_and_waits() {
     thread::scope(|scope| {
         scope.spawn(move || {
             for wr_id in 0..COUNT {
-                while device.try_push(&send(wr_id)) == Err(TryPushError::Full) {
+                while device.push(&send(wr_id)) == Err(PushError::Full) {
                     thread::yield_now();
                 }
             }

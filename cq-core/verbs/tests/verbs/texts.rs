@@ -65,7 +65,8 @@ fn errors() -> Vec<String> {
         RpmaError::SharedChannel,
         CreateError::Stuck.into(),
     ];
-    let pushes = [TryPushError::Full, TryPushError::Resized, TryPushError::Ended];
+    let ends = [End::Abandoned, End::Overrun { dropped: 7 }, End::Failed, End::Closed];
+    let pushes = [PushError::Full, PushError::Ended(End::Failed)];
     let refusals = [
         Refused::QueueFull,
         Refused::TooManySges { max: 3 },
@@ -123,11 +124,12 @@ fn errors() -> Vec<String> {
         .map(|status| Wc::new(1, status, 2).with_vendor_err(0x8f).result().unwrap_err());
     let in_use = InUse::new(7, "completion queue", "its queue pairs");
     assert_eq!(in_use.handle, 7, "it comes back");
-    let others: [&dyn Error; 7] = [
+    let others: [&dyn Error; 8] = [
         &Overdrawn { asked: 7, free: 4, pending: false },
         &Overdrawn { asked: 7, free: 4, pending: true },
         &NotPosted { token: 3, why: Refused::QueueFull },
-        &Dropped { lost: 3, total: 7 },
+        &Dropped { lost: 3, end: End::Overrun { dropped: 7 } },
+        &BatchError { stored: 3, why: PushError::Full },
         &RangeError { offset: 16, len: 49, available: 64 },
         &in_use,
         &Unfinished { left: 2, waits_for: "a poll" },
@@ -136,6 +138,7 @@ fn errors() -> Vec<String> {
     lines.extend(waits.iter().map(|it| error(it)));
     lines.extend(sets.iter().map(|it| error(it)));
     lines.extend(rpma.iter().map(|it| error(it)));
+    lines.extend(ends.iter().map(|it| error(it)));
     lines.extend(pushes.iter().map(|it| error(it)));
     lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
     lines.extend(drains.iter().map(|it| error(it)));
@@ -349,10 +352,16 @@ fn c04_c12_q04_every_text_is_as_it_is_written_down() {
 #[test]
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 fn failures_of_a_queue_with_several_producers() {
-    use cq_core::queue::mpsc::{PushError, ResizeError, Ring, WhyNot};
-    assert_eq!(PushError::Resized.to_string(), TryPushError::Resized.to_string());
-    let dropped = Dropped { lost: 3, total: 7 };
-    assert_eq!(PushError::Dropped(dropped).to_string(), dropped.to_string());
+    use cq_core::queue;
+    use cq_core::queue::mpsc::{OverrunError, PushError, ResizeError, Ring, WhyNot};
+    let resized = "the completion queue was resized: follow it to its new ring and push again";
+    assert_eq!(PushError::Resized.to_string(), resized);
+    assert_eq!(OverrunError::Resized.to_string(), resized);
+    let dropped = Dropped { lost: 3, end: End::Overrun { dropped: 7 } };
+    assert_eq!(OverrunError::Dropped(dropped).to_string(), dropped.to_string());
+    let full = queue::PushError::Full.to_string();
+    assert_eq!(PushError::Full.to_string(), full);
+    assert_eq!(PushError::Ended(End::Failed).to_string(), End::Failed.to_string());
     for (why, text) in [
         (WhyNot::Overrun, "the completion queue has overrun and can't be resized: destroy it"),
         (

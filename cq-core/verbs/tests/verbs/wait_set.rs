@@ -238,7 +238,7 @@ fn o03_an_overrun_queue_is_named_and_the_others_go_on() {
     let small_id = set.add_queue(cq);
     let socket = descriptor(&mut set).0;
     let mut buffer = [Wc::default()];
-    (0..3).for_each(|wr_id| _ = small.push(&send(wr_id)));
+    (0..3).for_each(|wr_id| _ = small.push_or_overrun(&send(wr_id)));
     assert_eq!(batch(set.wait(&mut buffer, late()).unwrap()), (small_id, vec![0]));
     let error = PollError::Overrun { dropped: Some(2) };
     let (mut told, mut served, mut looked) = (0, 0, 0);

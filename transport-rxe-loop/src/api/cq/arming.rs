@@ -1,6 +1,5 @@
 //! Arming a completion queue, and raising its event at once where completions are there already.
 
-use cq_core::queue::State;
 use cq_core::queue::raw::RawQueue;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify};
 use cq_core::wc::WcStatus;
@@ -120,7 +119,7 @@ impl Cq {
 
     /// Under the lock: whether the ring holds what a queue is armed for, or has ended.
     fn has_missed(&self, ring: &RawQueue<'_>, on: Notify) -> bool {
-        if on == Notify::Next || ring.control().state() != State::Running {
+        if on == Notify::Next || ring.control().end().is_some() {
             return true;
         }
         let mut any = false;
@@ -134,7 +133,7 @@ impl Cq {
     /// that event, and polled nothing since.
     fn is_announced(&self, slot: &CqSlot) -> bool {
         let (position, tail) = (self.consumer().position(), slot.fanin.position());
-        let is_running = self.consumer().state() == State::Running;
+        let is_running = self.consumer().end().is_none();
         let is_single =
             tail == position.wrapping_add(1) && sync::load(&slot.announced) == tail as u32;
         is_running && is_single && self.event_at == Some(position)

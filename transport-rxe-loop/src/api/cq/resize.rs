@@ -5,8 +5,8 @@
 use std::mem;
 use std::sync::PoisonError;
 
+use cq_core::queue::OnChannel;
 use cq_core::queue::raw::Layout;
-use cq_core::queue::{OnChannel, State};
 use cq_core::transport::Arm;
 use cq_verbs::setup::ResizeError;
 
@@ -59,7 +59,7 @@ impl Cq {
         let old = ring(engine.completions, fanin.location()).ok_or(none)?;
         let new = ring(engine.completions, location).ok_or(none)?;
         let is_given_up = engine.completions.cq(index).mode.has(CqFlag::GivenUp);
-        if is_given_up || old.control().state() != State::Running {
+        if is_given_up || old.control().end().is_some() {
             return Err(ResizeError::Overrun);
         }
         let consumer = self.consumer_mut();

@@ -1,7 +1,7 @@
 //! Tests of what the models do not cover: sizes, ring switches, and corrupted words.
 
-use cq_core::queue::Control;
 use cq_core::queue::raw::{Slot, Tag};
+use cq_core::queue::{Control, End};
 use cq_core::transport::PollCq;
 use cq_core::wc::WcStatus;
 use cq_testing::raw_queue;
@@ -100,10 +100,10 @@ fn o03_what_is_dropped_is_settled_all_the_same() {
     let mut last = 0;
     let mut settle = |part: &[Tagged]| last = part.last().unwrap().tag;
     let pushed = fanin.push_all(&mut producer, &entries, &mut settle);
-    assert_eq!(pushed, Err(Dropped { lost: 2, total: 2 }));
+    assert_eq!(pushed, Err(Dropped { lost: 2, end: End::Overrun { dropped: 2 } }));
     let mut queue = memory.queue();
     let again = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(6)), &mut settle);
-    assert_eq!((again, last), (Err(Dropped { lost: 1, total: 4 }), 6));
+    assert_eq!((again, last), (Err(Dropped { lost: 1, end: End::Overrun { dropped: 4 } }), 6));
 }
 
 #[test]

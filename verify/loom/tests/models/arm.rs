@@ -64,7 +64,8 @@ fn race(plan: Plan, arms: &[Notify]) {
     let producer = thread::spawn(move || {
         for what in plan.pushes {
             let solicited = what.sent_solicited();
-            let _overrun_is_expected = producer.push(&Tagged { wc: what.wc(), tag: 0, solicited });
+            let _overrun_is_expected =
+                producer.push_or_overrun(&Tagged { wc: what.wc(), tag: 0, solicited });
         }
         producer
     });

@@ -164,7 +164,7 @@ fn overrun(plan: Plan) -> bool {
     let victim = spawn(&world, move |world| {
         world.live(VICTIM, plan.death, || {
             let batch = [0, 1, 2].map(|nth| entry(0, nth));
-            let _may_overrun = world.try_push(VICTIM, &batch, SILENT);
+            let _may_overrun = world.push_or_overrun(VICTIM, &batch, SILENT);
         })
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
@@ -172,7 +172,7 @@ fn overrun(plan: Plan) -> bool {
     let lived = victim.join().unwrap();
     for nth in 0..2 {
         is_over |= !taken.poll_until_overrun(&mut consumer);
-        let pushed = world.try_push(OTHER, &[entry(1, nth)], SILENT);
+        let pushed = world.push_or_overrun(OTHER, &[entry(1, nth)], SILENT);
         let before = taken.count();
         let came = taken.poll_until_overrun(&mut consumer);
         assert!(!is_over || !came && pushed.is_err(), "{AFTER}");

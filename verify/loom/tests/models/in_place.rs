@@ -1,7 +1,7 @@
 //! Batches that are read in place: no entry is written again before its batch is dropped (S7).
 
 use cq_core::entry::Entry;
-use cq_core::queue::{HeapCq, TryPushError};
+use cq_core::queue::{HeapCq, PushError};
 use cq_core::sync::Site;
 use cq_core::wc::Wc;
 use loom::thread;
@@ -28,8 +28,8 @@ fn taken_in_place<E: Entry + PartialEq>(shape: Shape<E>) {
     let (mut producer, mut consumer) = HeapCq::of_entries(capacity).unwrap().split();
     let producer = thread::spawn(move || {
         for number in 1..=entries {
-            while let Err(error) = producer.try_push(&make(number)) {
-                assert_eq!(error, TryPushError::Full);
+            while let Err(error) = producer.push(&make(number)) {
+                assert_eq!(error, PushError::Full);
                 thread::yield_now();
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::{self, HeapCq, NoChannel, State, Tail, TryPushError, mpsc};
+use cq_core::queue::{self, HeapCq, NoChannel, Tail, mpsc};
 use cq_core::sync::Site;
 use verify_loom::harness::{Model, UNORDERED, model};
 use verify_loom::queue::{Queue, numbered};
@@ -15,18 +15,19 @@ type Shared = mpsc::SharedProducer<'static>;
 /// A way in which a producer finds out, and its name.
 type Way<P> = (&'static str, fn(&mut P) -> bool);
 
-/// The pushes. The queues here have free slots, so that none is refused for another reason.
-macro_rules! pushes {
+/// All of them. The queues here have free slots, so that none is refused for another reason.
+macro_rules! ways {
     ($producer:ty) => {{
-        let pushes: [Way<$producer>; 4] = [
+        let ways: [Way<$producer>; 5] = [
             ("push", |producer| producer.push(&numbered(1)).is_err()),
             ("push_batch", |producer| producer.push_batch(&[1, 2].map(numbered)).is_err()),
-            ("try_push", |producer| producer.try_push(&numbered(1)) == Err(TryPushError::Ended)),
-            ("try_push_batch", |producer| {
-                producer.try_push_batch(&[1, 2].map(numbered)) == Err(TryPushError::Ended)
+            ("push_or_overrun", |producer| producer.push_or_overrun(&numbered(1)).is_err()),
+            ("push_batch_or_overrun", |producer| {
+                producer.push_batch_or_overrun(&[1, 2].map(numbered)).is_err()
             }),
+            ("end", |producer| producer.end().is_some()),
         ];
-        pushes
+        ways
     }};
 }
 
@@ -50,15 +51,13 @@ fn must_be_ordered(model: &Model) {
 
 #[test]
 fn s03_who_finds_that_the_consumer_is_gone_sees_what_it_did() {
-    let abandoned: Way<Lone> = ("is_abandoned", |producer| producer.is_abandoned());
-    for (way, finds_out) in pushes!(Lone).into_iter().chain([abandoned]) {
+    for (way, finds_out) in ways!(Lone) {
         must_be_ordered(&model(format!("the consumer goes, found by {way}"), move || {
             let (producer, consumer) = HeapCq::new(4).unwrap().split();
             reuse(producer, move || drop(consumer), finds_out);
         }));
     }
-    let abandoned: Way<Shared> = ("is_abandoned", |producer| producer.is_abandoned());
-    for (way, finds_out) in pushes!(Shared).into_iter().chain([abandoned]) {
+    for (way, finds_out) in ways!(Shared) {
         must_be_ordered(&model(
             format!("the consumer of several goes, found by {way}"),
             move || {
@@ -71,13 +70,13 @@ fn s03_who_finds_that_the_consumer_is_gone_sees_what_it_did() {
 
 #[test]
 fn s04_who_finds_that_the_queue_has_failed_sees_what_the_consumer_did() {
-    for (way, finds_out) in pushes!(Lone) {
+    for (way, finds_out) in ways!(Lone) {
         must_be_ordered(&model(format!("the consumer fails, found by {way}"), move || {
             let (producer, mut consumer) = HeapCq::new(4).unwrap().split();
             reuse(producer, || consumer.fail(), finds_out);
         }));
     }
-    for (way, finds_out) in pushes!(Shared) {
+    for (way, finds_out) in ways!(Shared) {
         must_be_ordered(&model(
             format!("the consumer of several fails, found by {way}"),
             move || {
@@ -93,7 +92,7 @@ fn s04_who_finds_that_the_queue_has_failed_sees_what_the_consumer_did() {
 fn s04_who_finds_that_a_raw_queue_has_failed_sees_what_the_consumer_did() {
     let ways: [Way<Arc<Queue>>; 2] = [
         ("push", |queue| queue.producer(Tail::at(0)).push(&numbered(1)).is_err()),
-        ("state", |queue| queue.open().control().state() == State::Failed),
+        ("end", |queue| queue.open().control().end() == Some(queue::End::Failed)),
     ];
     for (way, finds_out) in ways {
         must_be_ordered(&model(

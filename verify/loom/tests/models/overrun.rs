@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::queue::{Dropped, HeapCq, Tail};
+use cq_core::queue::{Dropped, End, HeapCq, Tail};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
@@ -35,7 +35,7 @@ fn raw(shape: Shape) {
     let mut tail = Tail::at(0);
     let push = move |number| {
         let mut producer = producers.producer(tail);
-        let pushed = producer.push(&Wc::tagged(number, false));
+        let pushed = producer.push_or_overrun(&Wc::tagged(number, false));
         tail = producer.tail();
         pushed
     };
@@ -53,7 +53,7 @@ fn raw(shape: Shape) {
 fn own<E: Modelled>(shape: Shape) {
     let queue = HeapCq::<E>::with_slots(shape.promised, shape.storage).unwrap();
     let (mut producer, mut consumer) = queue.split();
-    let push = move |number| producer.push(&E::numbered(number));
+    let push = move |number| producer.push_or_overrun(&E::numbered(number));
     overrun::<E, _>(shape, push, |buffer, taken| {
         let count = consumer.poll(buffer)?;
         for entry in &buffer[..count] {
@@ -104,9 +104,10 @@ fn produce<P: FnMut(u64) -> Result<(), Dropped>>(
                 assert_eq!(refused, 0, "stored after the overrun");
                 stored.fetch_add(1, SeqCst);
             }
-            Err(Dropped { lost, total }) => {
+            Err(Dropped { lost, end }) => {
                 refused += 1;
-                assert_eq!((lost, total), (1, refused), "counted wrongly");
+                let overrun = End::Overrun { dropped: refused };
+                assert_eq!((lost, end), (1, overrun), "counted wrongly");
                 assert!(number > u64::from(shape.promised), "refused what was promised");
             }
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::queue::{HeapCq, Position, Tail, TryPushError};
+use cq_core::queue::{BatchError, HeapCq, Position, PushError, Tail};
 use cq_core::sync::Site;
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
@@ -41,7 +41,7 @@ impl Shape {
 fn fifo<E: Modelled>(shape: Shape) {
     let queue = HeapCq::<E>::with_slots(shape.promised(), shape.capacity).unwrap();
     let (mut producer, consumer) = queue.split();
-    run(shape, move |batch: &[E]| producer.try_push_batch(batch), consumer, |consumer| consumer);
+    run(shape, move |batch: &[E]| producer.push_batch(batch), consumer, |consumer| consumer);
 }
 
 /// A raw queue.
@@ -51,7 +51,7 @@ fn raw_fifo(shape: Shape) {
     let mut tail = Tail::at(shape.start);
     let push = move |batch: &[Wc]| {
         let mut producer = producers.producer(tail);
-        let pushed = producer.try_push_batch(batch);
+        let pushed = producer.push_batch(batch);
         tail = producer.tail();
         pushed
     };
@@ -63,7 +63,7 @@ fn raw_fifo(shape: Shape) {
 
 fn run<C: PollCq<Entry: Modelled>>(
     shape: Shape,
-    push: impl FnMut(&[C::Entry]) -> Result<usize, TryPushError> + 'static,
+    push: impl FnMut(&[C::Entry]) -> Result<(), BatchError> + 'static,
     mut consumer: C,
     renew: impl Fn(C) -> C,
 ) {
@@ -91,7 +91,7 @@ fn run<C: PollCq<Entry: Modelled>>(
 }
 
 /// Gives back who pushed, so that the queue is not closed yet.
-fn produce<E: Modelled, P: FnMut(&[E]) -> Result<usize, TryPushError>>(
+fn produce<E: Modelled, P: FnMut(&[E]) -> Result<(), BatchError>>(
     mut push: P,
     handed_out: &AtomicU64,
     shape: Shape,
@@ -100,8 +100,11 @@ fn produce<E: Modelled, P: FnMut(&[E]) -> Result<usize, TryPushError>>(
     for mut run in all.chunks(shape.run) {
         while let Some(last) = run.last() {
             match push(run) {
-                Ok(count) => run = &run[count..],
-                Err(TryPushError::Full) => thread::yield_now(),
+                Ok(()) => run = &[],
+                Err(BatchError { stored, why: PushError::Full }) => {
+                    run = &run[stored..];
+                    thread::yield_now();
+                }
                 Err(other) => panic!("{other}"),
             }
             let (pushed, taken) = (last.number() - run.len() as u64, handed_out.load(SeqCst));

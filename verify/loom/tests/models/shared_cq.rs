@@ -59,9 +59,7 @@ fn take_turns(shape: Shape) {
     let storage = Arc::new(Storage { queue, taken: AtomicU64::new(0) });
     let producer = spawn(&storage, move |storage| {
         let mut producer = storage.queue.producer(Tail::at(0));
-        (1..=shape.entries)
-            .take_while(|&number| producer.try_push(&numbered(number)).is_ok())
-            .count()
+        (1..=shape.entries).take_while(|&number| producer.push(&numbered(number)).is_ok()).count()
     });
     let transport = Transport { storage: Arc::clone(&storage), position: 0 };
     let share = || Arc::new(SharedCq::new(CompletionQueue::new(transport.clone())));

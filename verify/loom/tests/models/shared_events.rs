@@ -3,7 +3,7 @@
 //! erase a later arm.
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::queue::mpsc::{HeapCq, PushError, SharedProducer};
+use cq_core::queue::mpsc::{HeapCq, OverrunError, SharedProducer};
 use cq_core::queue::{OnChannel, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
@@ -31,11 +31,11 @@ impl What {
         let pushed = match self {
             Receive | SolicitedReceive => {
                 let solicited = matches!(self, SolicitedReceive);
-                producer.push(&Tagged { wc: of(which, 1), tag: 0, solicited })
+                producer.push_or_overrun(&Tagged { wc: of(which, 1), tag: 0, solicited })
             }
-            Overrun => producer.push_batch(&[1, 2].map(|nth| of(which, nth))),
+            Overrun => producer.push_batch_or_overrun(&[1, 2].map(|nth| of(which, nth))),
         };
-        assert!(!matches!(pushed, Err(PushError::Resized)));
+        assert!(!matches!(pushed, Err(OverrunError::Resized)));
     }
 }
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use cq_core::queue::mpsc::{HeapCq, PushError, SharedConsumer, SharedProducer};
-use cq_core::queue::{Dropped, Position};
+use cq_core::queue::mpsc::{HeapCq, OverrunError, SharedConsumer, SharedProducer};
+use cq_core::queue::{Dropped, End, Position};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
@@ -97,9 +97,9 @@ fn produce<E: Modelled>(
         let of = |more| entry_of::<E>(which, nth + more);
         let entries: Vec<_> = (1..=batch as u64).map(of).collect();
         nth += batch as u64;
-        match producer.push_batch(&entries) {
+        match producer.push_batch_or_overrun(&entries) {
             Ok(()) => assert!(refused.is_empty(), "{TOO_LATE}"),
-            Err(PushError::Dropped(Dropped { lost, total })) => {
+            Err(OverrunError::Dropped(Dropped { lost, end: End::Overrun { dropped: total } })) => {
                 assert!(lost as usize == batch || refused.is_empty(), "{TOO_LATE}");
                 refused.extend(total + 1 - lost..=total);
             }

@@ -27,7 +27,7 @@ fn sleep_and_take<E: Modelled>(shape: Shape) {
     let producer = spawn(&channel, move |channel| {
         let refused = |&number: &u64| {
             let solicited = shape.on == Notify::Solicited && number == shape.pushes;
-            producer.push(&E::tagged(number, solicited)).is_err()
+            producer.push_or_overrun(&E::tagged(number, solicited)).is_err()
         };
         let dropped = (1..=shape.pushes).filter(refused).count() as u64;
         channel.hang_up();

@@ -7,12 +7,12 @@ mod resize;
 mod resize_model;
 mod threads;
 
-use cq_core::queue::mpsc::{PushError, SoftCq};
+use cq_core::queue::mpsc::{OverrunError, PushError, SoftCq};
 
 use super::*;
 
-fn dropped<T>(lost: u32, total: u32) -> Result<T, PushError> {
-    Err(PushError::Dropped(Dropped { lost, total }))
+fn dropped<T>(lost: u32, total: u32) -> Result<T, OverrunError> {
+    Err(OverrunError::Dropped(Dropped { lost, end: End::Overrun { dropped: total } }))
 }
 
 /// Places where something wraps, for a ring of this many slots: positions of 32 and of 62 bits, generations
@@ -37,7 +37,7 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
     consumer.poll(&mut [Wc::default(); 4]).unwrap();
     assert_eq!((one.high_water(), other.high_water()), (3, 1), "a mark does not fall");
     other.push_batch(&[6, 7, 8, 9].map(send)).unwrap();
-    assert_eq!(other.try_push(&send(10)), Err(TryPushError::Full));
+    assert_eq!(other.push(&send(10)), Err(PushError::Full));
     consumer.poll(&mut [Wc::default(); 4]).unwrap();
     assert_eq!(other.high_water(), 4, "found when it was full, though nobody asked");
 }

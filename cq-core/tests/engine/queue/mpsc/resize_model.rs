@@ -30,7 +30,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+enum Ended {
     Overrun,
     Resized,
 }
@@ -41,7 +41,7 @@ struct Ring {
     slots: usize,
     /// How many were polled and not given back.
     unreleased: usize,
-    end: Option<End>,
+    end: Option<Ended>,
 }
 
 impl Ring {
@@ -125,30 +125,30 @@ impl<'a> Both<'a> {
         let batch: Vec<_> = numbers.iter().map(|number| send(*number)).collect();
         let of = &mut self.rings[*ring];
         let held = self.unpolled.iter().filter(|(of, _)| of == ring).count() + of.unreleased;
-        let end = if self.is_reported { Some(End::Overrun) } else { of.end };
+        let end = if self.is_reported { Some(Ended::Overrun) } else { of.end };
         let stored = if end.is_some() { 0 } else { count.min(of.slots - held) };
         let lost = (count - stored) as u32;
         if end.is_none() && lost > 0 && !tries {
-            of.end = Some(End::Overrun);
+            of.end = Some(Ended::Overrun);
         }
         self.unpolled.extend(numbers[..stored].iter().map(|number| (*ring, *number)));
         if tries {
-            let expected = match end {
-                _ if stored > 0 || count == 0 => Ok(stored),
-                Some(End::Overrun) => Err(TryPushError::Ended),
-                Some(End::Resized) => Err(TryPushError::Resized),
-                None => Err(TryPushError::Full),
+            let why = match end {
+                Some(Ended::Overrun) => PushError::Ended(End::Overrun { dropped: self.dropped }),
+                Some(Ended::Resized) => PushError::Resized,
+                None => PushError::Full,
             };
-            assert_eq!(producer.try_push_batch(&batch), expected);
+            let expected = if lost > 0 { Err(BatchError { stored, why }) } else { Ok(()) };
+            assert_eq!(producer.push_batch(&batch), expected);
         } else {
-            let overruns = lost > 0 && end != Some(End::Resized);
+            let overruns = lost > 0 && end != Some(Ended::Resized);
             self.dropped += if overruns { lost } else { 0 };
             let expected = match end {
                 _ if overruns => dropped(lost, self.dropped),
-                _ if lost > 0 => Err(PushError::Resized),
+                _ if lost > 0 => Err(OverrunError::Resized),
                 _ => Ok(()),
             };
-            assert_eq!(producer.push_batch(&batch), expected);
+            assert_eq!(producer.push_batch_or_overrun(&batch), expected);
             if overruns {
                 self.fire(true);
             }
@@ -194,7 +194,7 @@ impl<'a> Both<'a> {
         match resized {
             Ok(new) => {
                 assert_eq!(expected, Ok(()));
-                self.rings[self.at].end = Some(End::Resized);
+                self.rings[self.at].end = Some(Ended::Resized);
                 self.rings.push(Ring::new(promised));
                 self.news.push(new);
                 self.switch();

@@ -127,8 +127,9 @@ fn o03_many_threads_overrun_and_everything_stored_comes() {
                 .map(|which| {
                     let mut producer = producer.clone();
                     threads.spawn(move || {
-                        (1..).take_while(|&nth| producer.push(&of(which, nth)).is_ok()).count()
-                            as u64
+                        (1..)
+                            .take_while(|&nth| producer.push_or_overrun(&of(which, nth)).is_ok())
+                            .count() as u64
                     })
                 })
                 .collect();

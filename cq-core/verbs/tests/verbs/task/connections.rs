@@ -47,7 +47,7 @@ async fn who_settles_is_told_when_the_queue_was_found_empty_or_the_driver_ends()
     assert!(stand.handle.settle().await);
     // A full batch is no empty queue.
     let others = [Wc::new(1, WcStatus::SUCCESS, 99); 32];
-    assert_eq!(stand.device.try_push_batch(&others), Ok(32));
+    assert_eq!(stand.device.push_batch(&others), Ok(()));
     assert!(stand.handle.settle().await);
     let handle = stand.handle.clone();
     stand.driver.abort();
