@@ -82,7 +82,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     ///
     /// # Errors
     /// As for `push`, with [the number](BatchError::stored) of those that are stored: push the others again later.
-    #[inline]
+    #[inline(always)]
     pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), BatchError> {
         match self.store_fitting(batch) {
             stored if stored == batch.len() => Ok(()),
@@ -149,7 +149,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// # Errors
     /// The queue has too few free slots and overruns, or has already ended. The entries that fit are stored, the
     /// [last ones](Dropped::lost) are dropped.
-    #[inline]
+    #[inline(always)]
     pub fn push_batch_or_overrun<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
         let stored = self.store_fitting(batch);
         match u32::try_from(batch.len() - stored).unwrap_or(u32::MAX) {
@@ -267,7 +267,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     }
 
     /// Stores the first entries, as many as there are free slots, and returns their number.
-    #[inline(always)]
+    #[inline]
     fn store_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
         let stored = &batch[..self.free(batch.len())];
         if !stored.is_empty() {

@@ -48,7 +48,10 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     /// [`Ended`](PushError::Ended): nothing can be pushed any more.
     #[inline]
     pub fn push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), PushError> {
-        self.push_batch(core::slice::from_ref(completion)).map_err(|error| error.why)
+        match self.store(core::slice::from_ref(completion), IfFull::Leave) {
+            (_, None) => Ok(()),
+            (_, Some(lack)) => Err(self.why_not(lack)),
+        }
     }
 
     /// [`push`](Self::push) for a batch: stores the first entries, as many as there are free slots. They are contiguous in the
@@ -61,14 +64,10 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         &mut self,
         batch: &[T],
     ) -> Result<(), BatchError<PushError>> {
-        let (stored, Some(lack)) = self.store(batch, IfFull::Leave) else { return Ok(()) };
-        let why = match lack {
-            Lack::Full => PushError::Full,
-            Lack::Resized => PushError::Resized,
-            // The producer that closed the ring may not have counted yet what it dropped, which is one at least.
-            Lack::Ended => PushError::Ended(self.end().unwrap_or(End::Overrun { dropped: 1 })),
-        };
-        Err(BatchError { stored, why })
+        match self.store(batch, IfFull::Leave) {
+            (_, None) => Ok(()),
+            (stored, Some(lack)) => Err(BatchError { stored, why: self.why_not(lack) }),
+        }
     }
 
     /// [`push`](Self::push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
@@ -242,6 +241,17 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         if C::RAISES {
             sync::push_fence();
             self.shared.alerts.arm.fire_shared(urgent, || self.channel.raise());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn why_not(&self, lack: Lack) -> PushError {
+        match lack {
+            Lack::Full => PushError::Full,
+            Lack::Resized => PushError::Resized,
+            // The producer that closed the ring may not have counted yet what it dropped, which is one at least.
+            Lack::Ended => PushError::Ended(self.end().unwrap_or(End::Overrun { dropped: 1 })),
         }
     }
 
