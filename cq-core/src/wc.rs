@@ -90,7 +90,8 @@ impl Entry for Wc {
 }
 
 impl Wc {
-    /// Creates a completion from the fields that are always valid. All others are zero.
+    /// Creates a completion from the fields that are always valid. All others are zero. A failure with a vendor error is made
+    /// [of a `Failed`](Self::failed), so that no success has one.
     pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
         Self {
             wr_id,
@@ -110,12 +111,19 @@ impl Wc {
         }
     }
 
+    /// Creates a failed completion whose undefined fields are zero.
+    #[cold]
+    pub const fn failed(failed: Failed) -> Self {
+        let Failed { wr_id, status, qp_num, vendor_err } = failed;
+        Self { vendor_err, ..Self::new(wr_id, status, qp_num) }
+    }
+
     /// Creates a failed completion whose undefined fields ([C4](crate::contract#c4)) hold a poison pattern, so that the
     /// tests of a program that reads them fail.
     #[cold]
-    pub const fn poisoned(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
+    pub const fn poisoned(failed: Failed) -> Self {
         const POISON: u32 = 0xa5a5_a5a5;
-        Self::new(wr_id, status, qp_num)
+        Self::failed(failed)
             .with_opcode(WcOpcode(POISON))
             .with_byte_len(POISON)
             .with_invalidated_rkey(POISON)
@@ -167,12 +175,6 @@ impl Wc {
     /// Sets the opcode.
     pub const fn with_opcode(mut self, opcode: WcOpcode) -> Self {
         self.opcode = opcode;
-        self
-    }
-
-    /// Sets the vendor error code.
-    pub const fn with_vendor_err(mut self, vendor_err: u32) -> Self {
-        self.vendor_err = vendor_err;
         self
     }
 

@@ -147,11 +147,14 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// The failure of a request that a ledger has posted.
+    /// A failure of its four fields; `None` if `status` is [`WcStatus::SUCCESS`], which is none.
     #[cold]
     #[must_use]
-    pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32, vendor_err: u32) -> Self {
-        Self { wr_id, status, qp_num, vendor_err }
+    pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32, vendor_err: u32) -> Option<Self> {
+        match status {
+            WcStatus::SUCCESS => None,
+            _ => Some(Self { wr_id, status, qp_num, vendor_err }),
+        }
     }
 
     /// Returns the `wr_id` that the request was posted with.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use cq_core::cq::{CompletionQueue, CompletionStream, WaitError};
 use cq_core::queue::*;
 use cq_core::transport::*;
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::wc::{Failed, Wc, WcFlags, WcOpcode, WcStatus};
 use cq_testing::fake::{ASLEEP_FOR_EVER, Call, Script};
 use cq_testing::raw_queue;
 use proptest::prelude::*;

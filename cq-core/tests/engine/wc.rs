@@ -23,9 +23,11 @@ proptest! {
         padding in any::<[u8; 2]>(),
     ) {
         let flags = WcFlags::from_bits_retain(flags).difference(WcFlags::WITH_INV).union(WcFlags::WITH_IMM);
-        let wc = Wc::new(wr_id, WcStatus(status), qp)
+        let failed = Failed::new(wr_id, WcStatus(status), qp, vendor_err);
+        prop_assert_eq!(failed.is_none(), status == 0);
+        let vendor_err = if status == 0 { 0 } else { vendor_err };
+        let wc = failed.map_or(Wc::new(wr_id, WcStatus(status), qp), Wc::failed)
             .with_opcode(WcOpcode(opcode))
-            .with_vendor_err(vendor_err)
             .with_byte_len(byte_len)
             .with_src_qp(src_qp)
             .with_flags(flags)
@@ -120,13 +122,13 @@ fn c05_c06_receives_may_carry_immediate_data_and_no_other_completion_may() {
 #[test]
 fn c04_poison_fills_all_that_is_undefined_and_nothing_else() {
     let (wr_id, qp) = (0x0102_0304_0506_0708_u64, 0x0a0b_0c0d_u32);
-    let wc = Wc::poisoned(wr_id, WcStatus::REM_OP_ERR, qp);
+    let wc = Wc::poisoned(Failed::new(wr_id, WcStatus::REM_OP_ERR, qp, 0x1234).unwrap());
     // The invalidated key is said to be there.
     let flags = 0xa5a5_a5a5 | WcFlags::WITH_INV.bits();
     let defined: [(usize, &[u8]); 6] = [
         (0, &wr_id.to_ne_bytes()),
         (8, &WcStatus::REM_OP_ERR.0.to_ne_bytes()),
-        (16, &[0; 4]),
+        (16, &0x1234_u32.to_ne_bytes()),
         (28, &qp.to_ne_bytes()),
         (36, &flags.to_ne_bytes()),
         (46, &[0; 2]),

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use cq_core::observe::Observer;
 use cq_core::queue::SoftCq;
 use cq_core::transport::{CqKey, PollError, WaitError};
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::wc::{Failed, Wc, WcFlags, WcOpcode, WcStatus};
 use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_verbs::counters::Counters;
 use cq_verbs::setup::{Access, CreateError, Limit, QpState};
@@ -126,7 +126,8 @@ fn flags_are_their_names_and_the_bits_without_one() {
 
 #[test]
 fn c04_a_failed_completion_is_its_four_fields() {
-    let wc = Wc::poisoned(7, WcStatus::RNR_RETRY_EXC_ERR, 0x11).with_vendor_err(0x1234);
+    let failed = Failed::new(7, WcStatus::RNR_RETRY_EXC_ERR, 0x11, 0x1234);
+    let wc = Wc::poisoned(failed.unwrap());
     let parts = [&[Tag, long(7)][..], &name(13), &[number(0x11), number(0x1234)]].concat();
     expect(&wc, &by_hand(&parts));
     expect(&wc.result().unwrap_err(), &by_hand(&parts));

@@ -3,7 +3,7 @@
 
 use cq_core::queue::Tagged;
 use cq_core::transport::CqKey;
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_core::wc::{Failed, Wc, WcOpcode, WcStatus};
 use cq_verbs::wr::SendOp;
 
 use super::entry::QpSlot;
@@ -77,7 +77,8 @@ pub fn failed(
     qp: QpNumber,
     status: WcStatus,
 ) -> Wc {
-    let wc = Wc::poisoned(wr_id, status, qp.get());
+    let failed = Failed::new(wr_id, status, qp.get(), 0);
+    let wc = failed.map_or(Wc::new(wr_id, status, qp.get()), Wc::poisoned);
     match engine.completions.cq(cq).mode.has(CqFlag::KnownOpcodes) {
         true => wc.with_opcode(soft_roce::FAILED_OPCODE),
         false => wc,

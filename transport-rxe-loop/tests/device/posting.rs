@@ -200,11 +200,14 @@ fn c04_the_owner_of_a_queue_decides_about_the_opcodes_of_failures() {
     a.send(3, 0, 8);
     let failed = b.expect(&[(1, S::LOC_LEN_ERR), (2, S::WR_FLUSH_ERR)]);
     for wc in failed {
-        let poisoned = Wc::poisoned(wc.wr_id(), wc.status(), wc.qp_num());
+        let poisoned = Wc::poisoned(wc.result().unwrap_err());
         assert_eq!(wc, poisoned.with_opcode(WcOpcode::SEND));
     }
     let failed = a.expect(&[(3, S::REM_INV_REQ_ERR)]);
-    assert_eq!(failed, [Wc::poisoned(3, S::REM_INV_REQ_ERR, a.qp.number())]);
+    assert_eq!(
+        failed,
+        [Wc::poisoned(cq_core::wc::Failed::new(3, S::REM_INV_REQ_ERR, a.qp.number(), 0).unwrap())]
+    );
     // What succeeds is not changed.
     let mut a = End::to_itself();
     a.cq.store_known_opcodes();

@@ -45,14 +45,17 @@ pub fn numbered(number: u64) -> Wc {
     let opcodes = [WcOpcode::RECV, WcOpcode::RECV_RDMA_WITH_IMM, WcOpcode::TM_RECV];
     let small = number as u8;
     let wide = u32::from(small) * 0x0101_0101;
-    Wc::new(number, WcStatus::SUCCESS, wide)
+    let wc = Wc::new(number, WcStatus::SUCCESS, wide)
         .with_opcode(opcodes[number as usize % opcodes.len()])
-        .with_vendor_err(wide)
         .with_byte_len(wide)
         .with_imm(wide.to_ne_bytes())
         .with_src_qp(wide)
         .with_flags(WcFlags::from_bits_retain(wide))
-        .with_path(wide as u16, wide as u16, small, small)
+        .with_path(wide as u16, wide as u16, small, small);
+    let mut bytes = wc.to_bytes();
+    // Its `vendor_err`, which no success is made with.
+    bytes[16..20].copy_from_slice(&wide.to_ne_bytes());
+    Wc::from_bytes(bytes)
 }
 
 /// Checks that the next entry to come out is the one with this number, whole.

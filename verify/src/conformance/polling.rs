@@ -7,6 +7,7 @@ use std::thread;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::PollError;
+use cq_core::wc::Failed;
 use cq_verbs::polling::PollWc;
 
 use super::stand::*;
@@ -86,7 +87,7 @@ fn p03_empty_is_no_error<D: Device>() {
 
 fn p04_entries_past_the_count_are_unchanged<D: Device>() {
     let (mut a, b) = pair::<D>();
-    let mark = Wc::new(0xdead_beef, S::GENERAL_ERR, 77).with_vendor_err(5);
+    let mark = Wc::failed(Failed::new(0xdead_beef, S::GENERAL_ERR, 77, 5).unwrap());
     let mut buffer = [mark; 8];
     assert_eq!(a.sent.poll(&mut buffer), Ok(0));
     assert_eq!(buffer, [mark; 8], "an empty queue wrote to the caller's slice");

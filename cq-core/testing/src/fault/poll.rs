@@ -2,7 +2,7 @@
 
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::wc::{Failed, Wc, WcStatus};
 use cq_verbs::polling::{ArmWc, PollWc};
 
 use super::plan::Fault;
@@ -101,8 +101,8 @@ impl<T: PollWc, const N: usize> FaultInjector<T, N> {
 }
 
 /// The completion as a failure. The other fields are undefined ([C4](cq_core::contract#c4)).
-const fn failed(wc: &Wc, status: WcStatus) -> Wc {
-    Wc::poisoned(wc.wr_id(), status, wc.qp_num()).with_vendor_err(VENDOR_ERR)
+fn failed(wc: &Wc, status: WcStatus) -> Wc {
+    Failed::new(wc.wr_id(), status, wc.qp_num(), VENDOR_ERR).map_or(*wc, Wc::poisoned)
 }
 
 impl<T: PollWc, const N: usize> PollCq for FaultInjector<T, N> {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
-use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_core::wc::{Failed, Wc, WcOpcode, WcStatus};
 use cq_verbs::post::Refused;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, cqueue, opcode};
@@ -156,7 +156,10 @@ fn completion(entry: &cqueue::Entry) -> Wc {
             wc(WcStatus::SUCCESS).with_opcode(WcOpcode::RECV).with_byte_len(bytes.cast_unsigned())
         }
         CANCELED => wc(WcStatus::WR_FLUSH_ERR),
-        errno => wc(WcStatus::GENERAL_ERR).with_vendor_err(errno.unsigned_abs()),
+        errno => {
+            let (wr_id, errno) = (entry.user_data(), errno.unsigned_abs());
+            Failed::new(wr_id, WcStatus::GENERAL_ERR, 1, errno).map_or_else(Wc::default, Wc::failed)
+        }
     }
 }
 

@@ -121,7 +121,7 @@ fn errors() -> Vec<String> {
         CapacityError::TooSmall { needed: 448, given: 447 },
     ];
     let failures = [WcStatus::REM_ACCESS_ERR, WcStatus(77)]
-        .map(|status| Wc::new(1, status, 2).with_vendor_err(0x8f).result().unwrap_err());
+        .map(|status| Failed::new(1, status, 2, 0x8f).unwrap());
     let in_use = InUse::new(7, "completion queue", "its queue pairs");
     assert_eq!(in_use.handle, 7, "it comes back");
     let others: [&dyn Error; 8] = [
@@ -327,7 +327,7 @@ fn values() -> Vec<String> {
         received,
         received.with_imm([9, 8, 7, 6]),
         received.with_invalidated_rkey(5),
-        Wc::poisoned(1, WcStatus::WR_FLUSH_ERR, 2).with_vendor_err(3),
+        Wc::poisoned(Failed::new(1, WcStatus::WR_FLUSH_ERR, 2, 3).unwrap()),
     ];
     let debugged = wcs.map(|wc| format!("{wc:?}"));
     let mut injected = [Injected::default(); 3];

@@ -1,4 +1,4 @@
-use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
+use cq_core::wc::{Failed, WcFlags, WcOpcode, WcStatus};
 
 use super::*;
 use crate::test::strict::without_system_calls;
@@ -59,9 +59,9 @@ fn p1_p3_a_batch_goes_on_as_long_as_completions_come() {
 #[test]
 fn every_field_is_read_where_it_lies() {
     let (cq, _end) = standard();
-    let wc = Wc::new(1, WcStatus::SUCCESS, 7)
+    let failed = Failed::new(1, WcStatus::GENERAL_ERR, 7, 8).unwrap();
+    let wc = Wc::failed(failed)
         .with_opcode(WcOpcode::RECV)
-        .with_vendor_err(8)
         .with_byte_len(9)
         .with_imm([1, 2, 3, 4])
         .with_src_qp(10)

@@ -91,11 +91,11 @@ impl<T, const N: usize> Sends<T, N> {
         if outcome.status == WcStatus::SUCCESS {
             outcome = covered.last;
         }
-        if outcome.status == WcStatus::SUCCESS {
-            return Ok(());
-        }
         let wr_id = self.generation.wr_id(Direction::Send, self.number);
-        Err(Failed::new(wr_id, outcome.status, covered.qp_num, outcome.vendor_err))
+        match Failed::new(wr_id, outcome.status, covered.qp_num, outcome.vendor_err) {
+            Some(failed) => Err(failed),
+            None => Ok(()),
+        }
     }
 }
 

@@ -45,7 +45,8 @@ fn what_is_not_taken_comes_first_with_the_result_that_it_had() {
     ];
     for leave in leave {
         let (mut ledger, mut pair, [third, last]) = four();
-        leave(&mut ledger, &failed(third).with_vendor_err(7));
+        let status = WcStatus::REM_ACCESS_ERR;
+        leave(&mut ledger, &Wc::failed(Failed::new(third, status, 1, 7).unwrap()));
         assert_eq!((ledger.outstanding(), ledger.free()), (3, N - 3));
         ledger.post(&mut pair, ping(), 4).unwrap();
         // Another completion is given next, or the same again, or one of another ledger.
