@@ -84,7 +84,8 @@
 //! # How it is checked
 //! Loom models in `verify/loom` explore every interleaving and every value that a load may return, up to a bound on
 //! preemptions. Each ordering in the table is weakened once, and a model must then fail. Under `--cfg loom` the atomics
-//! are loom's, and threads can be killed at any of their stores. Under `--cfg cq_core_word32` the crate compiles as for
+//! are loom's, and a thread can be killed before any of its stores, swaps and compare-exchanges, though not before a plain copy
+//! or a `fetch_add`. Under `--cfg cq_core_word32` the crate compiles as for
 //! targets without 64-bit atomics.
 
 mod plain;

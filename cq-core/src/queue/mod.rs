@@ -41,7 +41,8 @@
 //! | on the heap, sized at run time (feature `alloc`) | `HeapCq` | own it |
 //! | in memory shared with other processes or a device | [`raw::RawQueue`] | borrow it |
 //!
-//! A single producer uses no read-modify-write operation. For several producers, use [`mpsc`], or let them take turns
+//! A single producer uses no read-modify-write operation, but for what its channel's signal does to raise an event. For several
+//! producers, use [`mpsc`], or let them take turns
 //! on a raw queue under a lock.
 //!
 //! Queues hold completions, or any other plain old data ([`entry`](crate::entry)); raw ones hold completions. A poll copies

@@ -17,7 +17,6 @@ fn n03_a_plain_completion_is_not_solicited_and_a_batch_of_them_neither() {
     });
 }
 
-/// Not in raw memory, where a batch is published from the first to the last.
 #[test]
 fn p02_a_batch_is_seen_whole_or_not_at_all() {
     const PUSHES: u64 = many(5_000);
