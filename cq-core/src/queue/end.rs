@@ -111,8 +111,9 @@ impl Ends {
     /// entry that was stored among it.
     #[inline]
     pub(super) fn end(&self) -> Option<End> {
-        let producers = sync::read_latch(&self.producers);
-        End::decode(producers, sync::see_refusal(&self.consumer))
+        // The consumer's word first: if it has reported an overrun, the number of dropped entries is visible then.
+        let consumer = sync::see_refusal(&self.consumer);
+        End::decode(sync::read_latch(&self.producers), consumer)
     }
 
     /// Whether the queue runs, by Relaxed loads. If not, [`end`](Self::end) says more.
