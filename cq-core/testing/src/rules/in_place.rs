@@ -5,7 +5,8 @@ use cq_core::transport::{PollCq, PollError, Signal};
 
 use super::software::Sides;
 use super::{
-    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, checks, holds, poll, software,
+    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, checks, holds,
+    poll, software,
 };
 
 /// A consumer whose entries can be taken in place. [`Consumer`] is one.

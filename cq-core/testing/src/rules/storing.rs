@@ -7,8 +7,8 @@ use cq_core::transport::{Arm, Armed, Capacity, Notify, PollCq, PollError};
 
 use super::software::Sides;
 use super::{
-    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, all, buffer, checks, events,
-    events_of, holds, poll,
+    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, all, buffer, checks,
+    events, events_of, holds, poll,
 };
 
 /// The checks of a software queue: those of a [transport](all), [O1](cq_core::contract#o1), [O3](cq_core::contract#o3),

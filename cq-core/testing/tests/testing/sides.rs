@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use cq_core::entry::Entry;
 use cq_testing::entries::Bytes16;
-use cq_testing::rules::{self, Broken, Consume, InPlace, Kind, Numbered, Produce, Ran, Software, Taken};
+use cq_testing::rules::{
+    self, Broken, Consume, InPlace, Kind, Numbered, Produce, Ran, Software, Taken,
+};
 
 use super::kit::faults;
 use super::*;
