@@ -1,68 +1,88 @@
-//! The rules of the [contract](cq_core::contract) as checks: [`all`] checks a custom transport against those of polling and
-//! arming, [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6).
+//! The rules of the [contract](cq_core::contract) as checks, for a transport, a software queue or an entry of your own. Each
+//! list of checks is an iterator, and [`run`] runs them:
+//!
+//! | checks of | which is a | rules |
+//! |---|---|---|
+//! | [`polling`] | [`Fixture`]: a transport that is polled, on bare metal say | [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) |
+//! | [`all`] | [`EventFixture`]: one that can also raise events | and [N1](cq_core::contract#n1)–[N8](cq_core::contract#n8) |
+//! | [`software`] | [`Software`]: a queue whose producer is software | and its capacity, overrun and end: [O1](cq_core::contract#o1), [O3](cq_core::contract#o3), [O5](cq_core::contract#o5), [O7](cq_core::contract#o7), [S1](cq_core::contract#s1)–[S4](cq_core::contract#s4), [S8](cq_core::contract#s8) |
+//! | [`in_place`] | the same, whose consumer is [`InPlace`] | and [S7](cq_core::contract#s7) |
+//! | `entry`, feature `std` | [`Numbered`] entry | all of these, of the engine's own queues with this entry |
+//!
+//! The whole of a transport that is polled, and its check. [A guide](crate::guide::your_transport) has one with events:
 //!
 //! ```
-//! use std::cell::RefCell;
-//! use std::collections::VecDeque;
-//! use std::rc::Rc;
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 //!
-//! use cq_core::queue::{Consumer, HeapCq, OnChannel, Producer};
-//! use cq_core::transport::{CqKey, EventError, Events, Signal};
-//! use cq_core::wc::Wc;
+//! use cq_core::transport::{PollCq, PollError};
+//! use cq_core::wc::{Wc, WcStatus};
 //! use cq_testing::rules::{self, Fixture, Kind};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! /// What a DMA engine writes: 0 until a transfer is done, then how it went.
+//! type Ring = [AtomicU32; 4];
+//! const DONE: u32 = 1;
 //!
-//! #[derive(Clone, Default)]
-//! struct Channel(Rc<RefCell<VecDeque<CqKey>>>);
-//! impl Signal for Channel {
-//!     fn raise(&self, cq: CqKey) {
-//!         self.0.borrow_mut().push_back(cq);
+//! /// The transport under test. The number of a completion is its position.
+//! struct Driver {
+//!     ring: Arc<Ring>,
+//!     next: u64,
+//! }
+//!
+//! impl PollCq for Driver {
+//!     type Entry = Wc;
+//!
+//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+//!         let mut count = 0;
+//!         while count < out.len() {
+//!             let status = match self.ring[self.next as usize % 4].swap(0, Acquire) {
+//!                 0 => break,
+//!                 DONE => WcStatus::SUCCESS,
+//!                 _ => WcStatus::GENERAL_ERR,
+//!             };
+//!             out[count] = Wc::new(self.next, status, 0);
+//!             (count, self.next) = (count + 1, self.next + 1);
+//!         }
+//!         Ok(count)
 //!     }
 //! }
-//! impl Events for Channel {
-//!     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-//!         Ok(self.0.borrow_mut().pop_front())
-//!     }
-//! }
 //!
-//! /// The transport under test. Here it is the engine's own queue.
-//! struct Mine {
-//!     device: Producer<'static, Wc, OnChannel<Channel>>,
-//!     queue: Consumer<'static, Wc, OnChannel<Option<Channel>>>,
-//!     channel: Channel,
-//! }
+//! /// The transport and its device.
+//! struct Bench(Driver);
 //!
-//! impl Fixture for Mine {
-//!     type Queue = Consumer<'static, Wc, OnChannel<Option<Channel>>>;
-//!     type Channel = Channel;
-//!     const CAPACITY: usize = 8;
+//! impl Fixture for Bench {
+//!     type Queue = Driver;
+//!     const CAPACITY: usize = 4;
+//!     // No completion is solicited.
+//!     const KINDS: &'static [Kind] = &[Kind::Send, Kind::Failure];
 //!
 //!     fn new() -> Self {
-//!         let channel = Channel::default();
-//!         let (device, queue) = HeapCq::new(8).unwrap().split_with(KEY, channel.clone());
-//!         Self { device, queue, channel }
+//!         Self(Driver { ring: Arc::default(), next: 0 })
 //!     }
-//!     fn queue(&mut self) -> &mut Self::Queue {
-//!         &mut self.queue
+//!     fn queue(&mut self) -> &mut Driver {
+//!         &mut self.0
 //!     }
-//!     fn channel(&mut self) -> &mut Channel {
-//!         &mut self.channel
+//!     fn complete(&mut self, kind: Kind, number: u64) {
+//!         let word = if kind == Kind::Failure { 2 } else { DONE };
+//!         self.0.ring[number as usize % 4].store(word, Release);
 //!     }
-//!     fn complete(&mut self, kind: Kind, wr_id: u64) {
-//!         self.device.push(&kind.entry(wr_id)).unwrap();
+//!     fn expected(&self, kind: Kind, number: u64) -> Wc {
+//!         let status = if kind == Kind::Failure { WcStatus::GENERAL_ERR } else { WcStatus::SUCCESS };
+//!         Wc::new(number, status, 0)
 //!     }
 //! }
 //!
-//! rules::all::<Mine>()?;
+//! let ran = rules::run(rules::polling::<Bench>())?;
+//! assert_eq!(ran.to_string(), "7 checks passed, 0 not applicable");
 //! # Ok::<(), rules::Broken>(())
 //! ```
 //!
-//! Overrun and the end of the queue are checked by [`software`], of a queue whose producer is software. `entry`, feature `std`,
-//! checks the engine's own queues with an [entry](cq_core::entry) of yours.
+//! A check that needs a [kind](Fixture::KINDS) of completion that the device does not have is not applicable. It is counted as
+//! such, and its [`Check::run`] is `None`. A single check is picked by its [name](Check::name):
+//! `rules::polling::<Bench>().filter(|check| check.name == "p01_order")`.
 //!
 //! The checks run on one thread. Use a model checker to find races between threads. The checks can't see system calls,
-//! allocations and locks of a poll ([P5](cq_core::contract#p5)): [`p05_returns`] checks that a poll returns.
+//! allocations and locks of a poll ([P5](cq_core::contract#p5)), only that a poll returns.
 
 mod arming;
 #[cfg(feature = "std")]
@@ -95,8 +115,8 @@ pub trait Fixture {
     type Queue: PollCq<Entry: PartialEq>;
     /// How many completions the queue holds without being polled; at least 2.
     const CAPACITY: usize;
-    /// The kinds of completion that the device has. At least one must not be [urgent](Kind::is_urgent). What there is one kind
-    /// of has any name: the transfers of a DMA engine are [sends](Kind::Send), say.
+    /// The kinds of completion that the device has. At least one must not be [urgent](Kind::is_urgent). A device with one kind
+    /// names any such, as [`Send`](Kind::Send).
     const KINDS: &'static [Kind] = &Kind::ALL;
 
     /// A new queue, empty and not armed.
@@ -106,8 +126,8 @@ pub trait Fixture {
     fn queue(&mut self) -> &mut Self::Queue;
 
     /// The device completes a request of one of its [kinds](Self::KINDS). When this returns, the completion can be polled,
-    /// and its event, if any, can be taken. The number is that of completions so far: a device that numbers them on its own
-    /// need not be told.
+    /// and its event, if any, can be taken. The numbers of a fixture count from 0, so a device that numbers its completions
+    /// itself can ignore them.
     fn complete(&mut self, kind: Kind, number: u64);
 
     /// The entry that a poll must return for it. For a [`Wc`](cq_core::wc::Wc) whose `wr_id` is the number, start from
@@ -142,7 +162,7 @@ pub struct Broken {
 pub struct Check {
     /// The rule, and what is checked: `p01_order`.
     pub name: &'static str,
-    /// Runs the check, on fixtures of its own. `None` if it does not apply: the device has no completions of the
+    /// The check itself, which makes its fixtures. `None` if it is not applicable: the device has no completions of the
     /// [kind](Fixture::KINDS) that it needs.
     pub run: Option<fn() -> Result<(), Broken>>,
 }
@@ -158,23 +178,23 @@ macro_rules! checks {
 }
 use checks;
 
-/// How many checks [ran](run).
+/// How many checks [`run`] has run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[must_use = "not all checks apply to each transport"]
+#[must_use = "some checks may not have run"]
 pub struct Ran {
-    /// Those that passed.
+    /// How many ran, and passed.
     pub passed: usize,
-    /// Those that did not run, since they don't apply.
+    /// How many did not run, since they are not applicable.
     pub not_applicable: usize,
 }
 
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} checks passed, {} do not apply", self.passed, self.not_applicable)
+        write!(f, "{} checks passed, {} not applicable", self.passed, self.not_applicable)
     }
 }
 
-/// Runs checks, those that apply.
+/// Runs checks, one after another.
 ///
 /// # Errors
 /// The first rule that is broken.

@@ -5,9 +5,9 @@ use cq_core::transport::{Arm, Armed, Notify};
 
 use super::{Broken, Check, EventFixture, Kind, Tested, checks, events, holds, polling};
 
-/// All checks of a transport: those of [polling()], and [N1](cq_core::contract#n1)–[N8](cq_core::contract#n8) of arming
-/// and events. Those of [`n03`](cq_core::contract#n3) apply as far as its device has completions that are
-/// [urgent](Kind::is_urgent).
+/// All checks of a transport: those of [polling()], and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6) of arming,
+/// which find breaches of [N7](cq_core::contract#n7) and [N8](cq_core::contract#n8) too. If the device has no solicited
+/// completions, or no failures, the checks of [N3](cq_core::contract#n3) that need them are not applicable.
 pub fn all<F: EventFixture>() -> impl Iterator<Item = Check> {
     let arming = checks![
         n01_one_event_for_an_arm::<F>,

@@ -354,9 +354,9 @@ fn a_device_without_events_and_completions_of_its_own_passes() {
 }
 
 #[test]
-fn checks_of_completions_that_a_device_has_not_do_not_apply() {
+fn checks_of_completions_that_a_device_does_not_have_are_not_applicable() {
     let ran = rules::run(rules::all::<Lucky>()).unwrap();
-    assert_eq!(ran.to_string(), "13 checks passed, 3 do not apply");
+    assert_eq!(ran.to_string(), "13 checks passed, 3 not applicable");
     let left: Vec<_> =
         rules::all::<Lucky>().filter(|check| check.run.is_none()).map(|check| check.name).collect();
     assert_eq!(left, ["n03_solicited", "n03_failure", "n03_failed_receive"]);
