@@ -72,9 +72,11 @@
 //!     }
 //! }
 //!
-//! let ran = rules::run(rules::polling::<Bench>())?;
-//! assert_eq!(ran.to_string(), "7 checks passed, 0 not applicable");
-//! # Ok::<(), rules::Broken>(())
+//! fn main() -> Result<(), rules::Broken> {
+//!     let ran = rules::run(rules::polling::<Bench>())?;
+//!     assert_eq!(ran.to_string(), "7 checks passed, 0 not applicable");
+//!     Ok(())
+//! }
 //! ```
 //!
 //! A check that needs a [kind](Fixture::KINDS) of completion that the device does not have is not applicable. It is counted as
@@ -240,7 +242,7 @@ fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
     for count in 0..MANY {
         match channel.take_event() {
             Ok(None) => return Ok(count),
-            Ok(Some(of)) => named(of, key)?,
+            Ok(Some(of)) => holds(of == key, "N8", "an event names another queue")?,
             Err(_) => {
                 return Err(Broken { rule: "N7", how: "the channel can't be read" });
             }
@@ -255,8 +257,4 @@ fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
 /// A buffer to poll into.
 fn buffer<E: Pod, const N: usize>() -> [E; N] {
     [E::zeroed(); N]
-}
-
-fn named(of: CqKey, key: CqKey) -> Result<(), Broken> {
-    holds(of == key, "N8", "an event names another queue")
 }

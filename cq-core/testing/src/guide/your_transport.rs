@@ -127,9 +127,11 @@
 //!     }
 //! }
 //!
-//! let ran = rules::run(rules::all::<Bench>())?;
-//! assert_eq!(ran.to_string(), "16 checks passed, 0 not applicable");
-//! # Ok::<(), rules::Broken>(())
+//! fn main() -> Result<(), rules::Broken> {
+//!     let ran = rules::run(rules::all::<Bench>())?;
+//!     assert_eq!(ran.to_string(), "16 checks passed, 0 not applicable");
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Two more stand among the examples: `own_transport` of cq-core, a DMA engine with an interrupt, whose completions are its own

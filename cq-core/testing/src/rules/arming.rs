@@ -1,9 +1,8 @@
 //! The rules of arming and events.
 
-use bytemuck::Zeroable;
 use cq_core::transport::{Arm, Armed, Notify};
 
-use super::{Broken, Check, EventFixture, Kind, Tested, checks, events, holds, polling};
+use super::{Broken, Check, EventFixture, Kind, Tested, buffer, checks, events, holds, polling};
 
 /// All checks of a transport: those of [polling()], and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6) of arming,
 /// which find breaches of [N7](cq_core::contract#n7) and [N8](cq_core::contract#n8) too. If the device has no solicited
@@ -36,7 +35,7 @@ impl<F: EventFixture> Tested<F> {
 
     /// Polls until the queue is empty. Returns the number of completions.
     fn drain(&mut self) -> Result<usize, Broken> {
-        let (mut out, mut count) = ([Zeroable::zeroed(); 8], 0);
+        let (mut out, mut count) = (buffer::<_, 8>(), 0);
         loop {
             match self.poll(&mut out)? {
                 0 => return Ok(count),
@@ -178,7 +177,7 @@ fn n06_no_wake_up_is_lost<F: EventFixture>() -> Result<(), Broken> {
                     is_due |= armed.take_if(|on| *on == Notify::Next).is_some();
                     held += 1;
                 }
-                1 => held -= tested.poll(&mut [Zeroable::zeroed()])?.min(held),
+                1 => held -= tested.poll(&mut buffer::<_, 1>())?.min(held),
                 2 | 3 => {
                     let on = if choice == 2 { Notify::Next } else { Notify::Solicited };
                     let _may_have_missed = tested.arm(on)?;

@@ -20,10 +20,9 @@ impl<F: Fixture> Tested<F> {
         Self { fixture: F::new(), completed: 0 }
     }
 
-    /// The device's kinds, from that of a completion with this number on.
-    fn kinds(number: u64) -> impl Iterator<Item = Kind> {
-        let kinds = F::KINDS.iter().copied().cycle();
-        kinds.skip((number % F::KINDS.len() as u64) as usize).take(F::KINDS.len())
+    /// The kind whose turn it is.
+    fn kind(number: u64) -> Kind {
+        F::KINDS[(number % F::KINDS.len() as u64) as usize]
     }
 
     pub fn complete(&mut self, kind: Kind) {
@@ -31,22 +30,22 @@ impl<F: Fixture> Tested<F> {
         self.completed += 1;
     }
 
-    /// Completes a request of the kind that is next. [`expected`](Self::expected) knows which.
+    /// Completes a request of each kind in turn.
     pub fn complete_any(&mut self) {
-        Self::kinds(self.completed).take(1).for_each(|kind| self.complete(kind));
+        self.complete(Self::kind(self.completed));
     }
 
     /// The entry of such a completion.
-    pub fn expected(&self, number: u64) -> Option<EntryOf<F>> {
-        Self::kinds(number).next().map(|kind| self.fixture.expected(kind, number))
+    pub fn expected(&self, number: u64) -> EntryOf<F> {
+        self.fixture.expected(Self::kind(number), number)
     }
 
-    /// Completes a request that is urgent, or one that is not: what such an arm is for at the least. Returns whether the
+    /// Completes a request that is urgent, if armed for [`Notify::Solicited`], or else one that is not. Returns whether the
     /// device has such a kind.
     pub fn complete_for(&mut self, on: Notify) -> bool {
         let is_urgent = on == Notify::Solicited;
-        let kind = Self::kinds(self.completed).find(|kind| kind.is_urgent() == is_urgent);
-        kind.map(|kind| self.complete(kind)).is_some()
+        let mut kinds = (self.completed..).take(F::KINDS.len()).map(Self::kind);
+        kinds.find(|kind| kind.is_urgent() == is_urgent).map(|kind| self.complete(kind)).is_some()
     }
 
     pub fn poll(&mut self, out: &mut [EntryOf<F>]) -> Result<usize, Broken> {
