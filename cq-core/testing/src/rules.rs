@@ -1,13 +1,13 @@
 //! The rules of the [contract](cq_core::contract) as checks, for a transport, a software queue or an entry of your own. Each
 //! list of checks is an iterator, and [`run`] runs them:
 //!
-//! | checks of | which is a | rules |
-//! |---|---|---|
-//! | [`polling`] | [`Fixture`]: a transport that is polled, on bare metal say | [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) |
-//! | [`all`] | [`EventFixture`]: one that can also raise events | and [N1](cq_core::contract#n1)–[N8](cq_core::contract#n8) |
-//! | [`software`] | [`Software`]: a queue whose producer is software | and its capacity, overrun and end: [O1](cq_core::contract#o1), [O3](cq_core::contract#o3), [O5](cq_core::contract#o5), [O7](cq_core::contract#o7), [S1](cq_core::contract#s1)–[S4](cq_core::contract#s4), [S8](cq_core::contract#s8) |
-//! | [`in_place`] | the same, whose consumer is [`InPlace`] | and [S7](cq_core::contract#s7) |
-//! | `entry`, feature `std` | [`Numbered`] entry | all of these, of the engine's own queues with this entry |
+//! | list | for | which is | rules |
+//! |---|---|---|---|
+//! | [`polling`] | a transport that is polled | a [`Fixture`] | [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) |
+//! | [`all`] | a transport that can also raise events | an [`EventFixture`] | and [N1](cq_core::contract#n1)–[N8](cq_core::contract#n8) |
+//! | [`software`] | a software queue, with its producer | [`Software`] | and its capacity, overrun and end: [O1](cq_core::contract#o1), [O3](cq_core::contract#o3), [O5](cq_core::contract#o5), [O7](cq_core::contract#o7), [S1](cq_core::contract#s1)–[S4](cq_core::contract#s4), [S8](cq_core::contract#s8) |
+//! | [`in_place`] | a software queue whose entries are taken in place | [`Software`], its consumer [`InPlace`] | and [S7](cq_core::contract#s7) |
+//! | `entry`, feature `std` | an entry of the engine's own queues | [`Numbered`] | all of these |
 //!
 //! The whole of a transport that is polled, and its check. [A guide](crate::guide::your_transport) has one with events:
 //!
@@ -117,8 +117,8 @@ pub trait Fixture {
     type Queue: PollCq<Entry: PartialEq>;
     /// How many completions the queue holds without being polled; at least 2.
     const CAPACITY: usize;
-    /// The kinds of completion that the device has. At least one must not be [urgent](Kind::is_urgent). A device with one kind
-    /// names any such, as [`Send`](Kind::Send).
+    /// The kinds of completion that the device has. At least one must not be [urgent](Kind::is_urgent): a device whose
+    /// completions are all alike has [`Send`](Kind::Send).
     const KINDS: &'static [Kind] = &Kind::ALL;
 
     /// A new queue, empty and not armed.
