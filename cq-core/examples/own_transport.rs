@@ -1,7 +1,8 @@
 //! A transport of one's own: a DMA engine that writes 8 bytes of its own for each descriptor it has finished, and raises an
 //! interrupt. `CompletionQueue` polls it, arms it and waits for it, as it does any other.
 //!
-//! For completions, `type Entry = Wc`, and `poll` makes a `Wc` of each word: then `cq_testing::rules` check the transport.
+//! `cq_testing::rules` check a transport of any entry that can be compared. For completions, `type Entry = Wc`, and `poll` makes
+//! a `Wc` of each word.
 //!
 //! `cargo run -p cq-core --example own_transport`
 

@@ -62,7 +62,7 @@
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
-//! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage |
+//! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage; the traits of [`transport`] for `Box<T>` |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
 //! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |

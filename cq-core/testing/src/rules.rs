@@ -1,68 +1,90 @@
-//! The rules of the [contract](cq_core::contract) as checks: [`all`] checks a custom transport against those of polling and
-//! arming, [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6).
+//! The rules of the [contract](cq_core::contract) as checks, for a transport, a software queue or an entry of your own. Each
+//! list of checks is an iterator, and [`run`] runs them:
+//!
+//! | list | for | which is | rules |
+//! |---|---|---|---|
+//! | [`polling`] | a transport that is polled | a [`Fixture`] | [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) |
+//! | [`all`] | a transport that can also raise events | an [`EventFixture`] | and [N1](cq_core::contract#n1)–[N8](cq_core::contract#n8) |
+//! | [`software`] | a software queue, with its producer | [`Software`] | and its capacity, overrun and end: [O1](cq_core::contract#o1), [O3](cq_core::contract#o3), [O5](cq_core::contract#o5), [O7](cq_core::contract#o7), [S1](cq_core::contract#s1)–[S4](cq_core::contract#s4), [S8](cq_core::contract#s8) |
+//! | [`in_place`] | a software queue whose entries are taken in place | [`Software`], its consumer [`InPlace`] | and [S7](cq_core::contract#s7) |
+//! | `entry`, feature `std` | an entry of the engine's own queues | [`Numbered`] | all of these |
+//!
+//! The whole of a transport that is polled, and its check. [A guide](crate::guide::your_transport) has one with events:
 //!
 //! ```
-//! use std::cell::RefCell;
-//! use std::collections::VecDeque;
-//! use std::rc::Rc;
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 //!
-//! use cq_core::queue::{Consumer, HeapCq, OnChannel, Producer};
-//! use cq_core::transport::{CqKey, EventError, Events, Signal};
-//! use cq_core::wc::Wc;
+//! use cq_core::transport::{PollCq, PollError};
+//! use cq_core::wc::{Wc, WcStatus};
 //! use cq_testing::rules::{self, Fixture, Kind};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! /// What a DMA engine writes: 0 until a transfer is done, then how it went.
+//! type Ring = [AtomicU32; 4];
+//! const DONE: u32 = 1;
 //!
-//! #[derive(Clone, Default)]
-//! struct Channel(Rc<RefCell<VecDeque<CqKey>>>);
-//! impl Signal for Channel {
-//!     fn raise(&self, cq: CqKey) {
-//!         self.0.borrow_mut().push_back(cq);
+//! /// The transport under test. The number of a completion is its position.
+//! struct Driver {
+//!     ring: Arc<Ring>,
+//!     next: u64,
+//! }
+//!
+//! impl PollCq for Driver {
+//!     type Entry = Wc;
+//!
+//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+//!         let mut count = 0;
+//!         while count < out.len() {
+//!             let status = match self.ring[self.next as usize % 4].swap(0, Acquire) {
+//!                 0 => break,
+//!                 DONE => WcStatus::SUCCESS,
+//!                 _ => WcStatus::GENERAL_ERR,
+//!             };
+//!             out[count] = Wc::new(self.next, status, 0);
+//!             (count, self.next) = (count + 1, self.next + 1);
+//!         }
+//!         Ok(count)
 //!     }
 //! }
-//! impl Events for Channel {
-//!     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-//!         Ok(self.0.borrow_mut().pop_front())
-//!     }
-//! }
 //!
-//! /// The transport under test. Here it is the engine's own queue.
-//! struct Mine {
-//!     device: Producer<'static, Wc, OnChannel<Channel>>,
-//!     queue: Consumer<'static, Wc, OnChannel<Option<Channel>>>,
-//!     channel: Channel,
-//! }
+//! /// The transport and its device.
+//! struct Bench(Driver);
 //!
-//! impl Fixture for Mine {
-//!     type Queue = Consumer<'static, Wc, OnChannel<Option<Channel>>>;
-//!     type Channel = Channel;
-//!     const CAPACITY: usize = 8;
+//! impl Fixture for Bench {
+//!     type Queue = Driver;
+//!     const CAPACITY: usize = 4;
+//!     // No completion is solicited.
+//!     const KINDS: &'static [Kind] = &[Kind::Send, Kind::Failure];
 //!
 //!     fn new() -> Self {
-//!         let channel = Channel::default();
-//!         let (device, queue) = HeapCq::new(8).unwrap().split_with(KEY, channel.clone());
-//!         Self { device, queue, channel }
+//!         Self(Driver { ring: Arc::default(), next: 0 })
 //!     }
-//!     fn queue(&mut self) -> &mut Self::Queue {
-//!         &mut self.queue
+//!     fn queue(&mut self) -> &mut Driver {
+//!         &mut self.0
 //!     }
-//!     fn channel(&mut self) -> &mut Channel {
-//!         &mut self.channel
+//!     fn complete(&mut self, kind: Kind, number: u64) {
+//!         let word = if kind == Kind::Failure { 2 } else { DONE };
+//!         self.0.ring[number as usize % 4].store(word, Release);
 //!     }
-//!     fn complete(&mut self, kind: Kind, wr_id: u64) {
-//!         self.device.push(&kind.entry(wr_id)).unwrap();
+//!     fn expected(&self, kind: Kind, number: u64) -> Wc {
+//!         let status = if kind == Kind::Failure { WcStatus::GENERAL_ERR } else { WcStatus::SUCCESS };
+//!         Wc::new(number, status, 0)
 //!     }
 //! }
 //!
-//! rules::all::<Mine>()?;
-//! # Ok::<(), rules::Broken>(())
+//! fn main() -> Result<(), rules::Broken> {
+//!     let ran = rules::run(rules::polling::<Bench>())?;
+//!     assert_eq!(ran.to_string(), "7 checks passed, 0 not applicable");
+//!     Ok(())
+//! }
 //! ```
 //!
-//! Overrun and the end of the queue are checked by [`software`], of a queue whose producer is software. `entry`, feature `std`,
-//! checks the engine's own queues with an [entry](cq_core::entry) of yours.
+//! A check that needs a [kind](Fixture::KINDS) of completion that the device does not have is not applicable. It is counted as
+//! such, and its [`Check::run`] is `None`. A single check is picked by its [name](Check::name):
+//! `rules::polling::<Bench>().filter(|check| check.name == "p01_order")`.
 //!
 //! The checks run on one thread. Use a model checker to find races between threads. The checks can't see system calls,
-//! allocations and locks of a poll ([P5](cq_core::contract#p5)): [`p05_returns`] checks that a poll returns.
+//! allocations and locks of a poll ([P5](cq_core::contract#p5)), only that a poll returns.
 
 mod arming;
 #[cfg(feature = "std")]
@@ -72,36 +94,32 @@ mod numbered;
 mod polling;
 mod software;
 mod storing;
+mod tested;
 
+use core::fmt;
+
+use bytemuck::Pod;
 use cq_core::transport::{Arm, CqKey, Events, PollCq};
 
-pub use self::arming::{
-    n01_one_event_for_an_arm, n02_arming_raises_nothing, n03_solicited, n04_never_weakens,
-    n05_an_event_may_find_nothing, n06_no_wake_up_is_lost,
-};
+pub use self::arming::all;
 #[cfg(feature = "std")]
-pub use self::entry::{entry, of_an_entry};
-pub use self::in_place::{InPlace, Taken, s07_in_place};
+pub use self::entry::entry;
+pub use self::in_place::{InPlace, Taken, in_place};
 pub use self::numbered::{Kind, Numbered};
-pub use self::polling::{
-    p01_order, p02_polled_is_gone, p03_empty_is_no_error, p04_the_rest_stays, p05_returns,
-    p06_empty_buffer, p07_no_more_than_asked,
-};
-pub use self::software::{Consume, Produce, Software, software};
-pub use self::storing::{
-    o01_the_capacity_is_kept, o03_the_overrun_comes_last, o05_an_overrun_wakes,
-    o07_polled_slots_are_free, s01_full_is_no_overrun, s02_closed_by_the_producer,
-    s03_nobody_polls, s04_failed_by_the_consumer, s08_as_pushed,
-};
+pub use self::polling::polling;
+pub use self::software::{Consume, Produce, Software};
+pub use self::storing::software;
+use self::tested::Tested;
 
-/// A transport under test: one queue, its channel, and the device behind them.
+/// A transport under test: one queue, and the device behind it.
 pub trait Fixture {
-    /// The queue. Its entries are [`Wc`](cq_core::wc::Wc)s, or others that have numbers.
-    type Queue: Arm<Entry: Numbered>;
-    /// The channel that its events are raised on.
-    type Channel: Events;
+    /// The queue. Its entries are [`Wc`](cq_core::wc::Wc)s, or any others that can be compared.
+    type Queue: PollCq<Entry: PartialEq>;
     /// How many completions the queue holds without being polled; at least 2.
     const CAPACITY: usize;
+    /// The kinds of completion that the device has. At least one must not be [urgent](Kind::is_urgent): a device whose
+    /// completions are all alike has [`Send`](Kind::Send).
+    const KINDS: &'static [Kind] = &Kind::ALL;
 
     /// A new queue, empty and not armed.
     fn new() -> Self;
@@ -109,17 +127,23 @@ pub trait Fixture {
     /// The queue.
     fn queue(&mut self) -> &mut Self::Queue;
 
-    /// The channel.
-    fn channel(&mut self) -> &mut Self::Channel;
-
-    /// The device completes a request. When this returns, the completion can be polled, and its event, if any, can be
-    /// taken.
+    /// The device completes a request of one of its [kinds](Self::KINDS). When this returns, the completion can be polled,
+    /// and its event, if any, can be taken. The numbers of a fixture count from 0, so a device that numbers its completions
+    /// itself can ignore them.
     fn complete(&mut self, kind: Kind, number: u64);
 
-    /// The entry that a poll must return for it. Override this if the device fills in more than [`Kind::wc`].
-    fn expected(&self, kind: Kind, number: u64) -> EntryOf<Self> {
-        EntryOf::<Self>::polled(kind, number)
-    }
+    /// The entry that a poll must return for it. For a [`Wc`](cq_core::wc::Wc) whose `wr_id` is the number, start from
+    /// [`Kind::wc`].
+    fn expected(&self, kind: Kind, number: u64) -> EntryOf<Self>;
+}
+
+/// A transport under test that can raise events.
+pub trait EventFixture: Fixture<Queue: Arm> {
+    /// The channel that they are raised on.
+    type Channel: Events;
+
+    /// The channel.
+    fn channel(&mut self) -> &mut Self::Channel;
 }
 
 /// What the queue of a fixture holds.
@@ -135,45 +159,59 @@ pub struct Broken {
     pub how: &'static str,
 }
 
-/// A check, with its name: `p01_order`.
-pub type Check = (&'static str, fn() -> Result<(), Broken>);
+/// A check of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// The rule, and what is checked: `p01_order`.
+    pub name: &'static str,
+    /// The check itself, which makes its fixtures. `None` if it is not applicable: the device has no completions of the
+    /// [kind](Fixture::KINDS) that it needs.
+    pub run: Option<fn() -> Result<(), Broken>>,
+}
 
-/// A list of checks, each with its name.
+/// Checks on these types, each with the kind of completion that it needs.
 macro_rules! checks {
-    ($($check:ident $(::<$of:ty>)? ($($argument:expr),*),)+) => {
-        [$((stringify!($check), (|| $check$(::<$of>)?($($argument),*)) as fn() -> _)),+].into_iter()
+    ($($check:ident::<$of:ty> $(needs $kind:ident)?),+ $(,)?) => {
+        [$($crate::rules::Check {
+            name: stringify!($check),
+            run: (true $(&& <$of>::KINDS.contains(&Kind::$kind))?).then_some($check::<$of> as _),
+        }),+].into_iter()
     };
 }
 use checks;
 
-/// Checks all rules, each on a new queue.
+/// How many checks [`run`] has run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "some checks may not have run"]
+pub struct Ran {
+    /// How many ran, and passed.
+    pub passed: usize,
+    /// How many did not run, since they are not applicable.
+    pub not_applicable: usize,
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} checks passed, {} not applicable", self.passed, self.not_applicable)
+    }
+}
+
+/// Runs checks, one after another.
 ///
 /// # Errors
 /// The first rule that is broken.
-pub fn all<F: Fixture>() -> Result<(), Broken> {
-    of_a_transport::<F>().try_for_each(|(_, check)| check())
-}
-
-/// The checks of a transport.
-fn of_a_transport<F: Fixture>() -> impl Iterator<Item = Check> {
-    const { assert!(F::CAPACITY >= 2, "the checks need a queue of at least 2") };
-    checks![
-        p03_empty_is_no_error(&mut F::new()),
-        p06_empty_buffer(&mut F::new()),
-        p07_no_more_than_asked(&mut F::new()),
-        p01_order(&mut F::new()),
-        p02_polled_is_gone(&mut F::new()),
-        p04_the_rest_stays(&mut F::new()),
-        p05_returns(&mut F::new()),
-        n01_one_event_for_an_arm(&mut F::new()),
-        n02_arming_raises_nothing(&mut F::new()),
-        n03_solicited(&mut F::new(), Kind::Solicited),
-        n03_solicited(&mut F::new(), Kind::Failure),
-        n03_solicited(&mut F::new(), Kind::FailedReceive),
-        n04_never_weakens(&mut F::new()),
-        n05_an_event_may_find_nothing(&mut F::new()),
-        n06_no_wake_up_is_lost(F::new),
-    ]
+pub fn run(checks: impl IntoIterator<Item = Check>) -> Result<Ran, Broken> {
+    let mut ran = Ran::default();
+    for check in checks {
+        match check.run {
+            Some(run) => {
+                run()?;
+                ran.passed += 1;
+            }
+            None => ran.not_applicable += 1,
+        }
+    }
+    Ok(ran)
 }
 
 /// Fails with the broken rule if `is` is false.
@@ -192,7 +230,7 @@ fn poll<Q: PollCq>(queue: &mut Q, out: &mut [Q::Entry]) -> Result<usize, Broken>
 }
 
 /// Takes all events, and returns how many there were. Each must name the queue.
-fn events<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
+fn events<F: EventFixture>(fixture: &mut F) -> Result<usize, Broken> {
     let key = fixture.queue().key();
     events_of(fixture.channel(), key)
 }
@@ -204,7 +242,7 @@ fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
     for count in 0..MANY {
         match channel.take_event() {
             Ok(None) => return Ok(count),
-            Ok(Some(of)) => named(of, key)?,
+            Ok(Some(of)) => holds(of == key, "N8", "an event names another queue")?,
             Err(_) => {
                 return Err(Broken { rule: "N7", how: "the channel can't be read" });
             }
@@ -217,10 +255,6 @@ fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
 }
 
 /// A buffer to poll into.
-fn buffer<E: Numbered, const N: usize>() -> [E; N] {
-    [E::polled(Kind::Send, 0); N]
-}
-
-fn named(of: CqKey, key: CqKey) -> Result<(), Broken> {
-    holds(of == key, "N8", "an event names another queue")
+fn buffer<E: Pod, const N: usize>() -> [E; N] {
+    [E::zeroed(); N]
 }

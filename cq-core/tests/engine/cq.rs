@@ -128,6 +128,27 @@ fn p01_a_queue_gives_its_transport_back() {
 }
 
 #[test]
+fn p01_n06_a_boxed_transport_and_a_boxed_channel_get_every_call() {
+    const fn is_send<T: Send>() {}
+    type Polled<'a> = Box<dyn PollCq<Entry = Wc> + 'a>;
+    type Armed<'a> = Box<dyn Arm<Entry = Wc> + 'a>;
+    const {
+        is_send::<CompletionQueue<Box<dyn PollCq<Entry = Wc> + Send>>>();
+        is_send::<CompletionQueue<Box<dyn Arm<Entry = Wc> + Send>>>();
+    }
+    let script = script().on_poll(Ok(&[wc(1)])).on_poll(Ok(&[])).on_block(Ok(Duration::ZERO));
+    let script = script.on_event(Ok(KEY)).on_poll(Ok(&[wc(2)]));
+    let mut buffer = [wc(0); 2];
+    let mut cq = CompletionQueue::new(Box::new(&script) as Polled<'_>);
+    assert_eq!(cq.poll(&mut buffer), Ok(&[wc(1)][..]));
+    let mut cq = CompletionQueue::new(Box::new(&script) as Armed<'_>);
+    let mut channel: Box<dyn Block<Instant = Duration>> = Box::new(&script);
+    assert_eq!(cq.wait(&mut buffer, &mut channel, None), Ok(&[wc(2)][..]));
+    assert!(script.calls().contains(&ARM));
+    assert_eq!(script.done(), Ok(()));
+}
+
+#[test]
 fn n06_a_wait_looks_takes_events_arms_and_looks_again_before_each_sleep() {
     let second = Duration::from_secs(1);
     let script = script().on_arm(Ok(Armed::MayHaveMissed)).on_poll(Ok(&[])).on_block(Ok(second));

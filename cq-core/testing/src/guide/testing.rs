@@ -10,13 +10,13 @@
 //! | `RXE_LOOP_IMITATE=rxe` | unchanged programs on the loopback | what depends on the contract where Linux' Soft-RoCE deviates |
 //! | `RXE_LOOP_LINK_LAYER=ethernet` | unchanged programs on the loopback | what works on InfiniBand alone: paths without a global route, a fixed GID index |
 //! | processes that are killed | two or more processes on the loopback | peers that are waited for without end, state that is lost with a connection |
-//! | [`rules`](crate::rules) | a transport of your own | breaches of the rules of polling and arming |
+//! | [`rules`](crate::rules) | a transport, a software queue or an entry of your own | breaches of the rules of polling, arming and overrun |
 //!
-//! The first two and the last need the feature `test-util`:
+//! The first two and the last are in this crate:
 //!
 //! ```toml
 //! [dev-dependencies]
-//! cq-core = { path = "REPOSITORY/cq-core", features = ["test-util"] }
+//! cq-testing = { path = "REPOSITORY/cq-core/testing" }
 //! ```
 //!
 //! # Scripts
@@ -140,8 +140,8 @@
 //! 4. What must hold: each request of the survivor completes, at last with RETRY_EXC or WR_FLUSH
 //!    ([X3](cq_core::contract#x3)), its other connections go on, and a peer that is started again can connect.
 //!
-//! `cargo run -p transport-rxe-loop --example kv_store` does so: one of its clients is killed at work, and its place is
-//! taken by another. `SIGSTOP` instead of `SIGKILL` makes a peer that does not answer and comes back.
+//! `cargo run -p transport-rxe-loop --example kv_store` does so: one of its clients is killed at work, and its entries of
+//! the completion queue go to another. `SIGSTOP` instead of `SIGKILL` makes a peer that does not answer and comes back.
 //!
 //! # A recipe for CI
 //! ```yaml

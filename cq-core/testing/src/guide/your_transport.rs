@@ -1,6 +1,7 @@
 //! A transport for your device: which traits to implement, in which order, what each promises, and how to test it.
 //!
-//! The whole of one, for a device that writes to memory from another thread or core, and its test:
+//! The whole of one, for a device that writes to memory from another thread or core, and its test. One for a device without
+//! events is half as long: [`rules`](crate::rules) has it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -11,12 +12,10 @@
 //! use cq_core::queue::Completion;
 //! use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, Signal};
 //! use cq_core::wc::Wc;
-//! use cq_testing::rules::{self, Fixture, Kind};
+//! use cq_testing::rules::{self, EventFixture, Fixture, Kind};
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! const SLOTS: usize = 8;
-//! const KINDS: [Kind; 5] =
-//!     [Kind::Receive, Kind::Solicited, Kind::Send, Kind::Failure, Kind::FailedReceive];
 //!
 //! /// The memory that the device and the driver share.
 //! #[derive(Default)]
@@ -45,9 +44,9 @@
 //!             if word == 0 {
 //!                 break;
 //!             }
-//!             // The device's numbers are not trusted to be in range.
-//!             let Some(kind) = KINDS.get((word & 7) as usize - 1) else {
-//!                 return Err(PollError::Device(word as i32));
+//!             // The device's numbers are not trusted to be in range. What was completed before is polled first.
+//!             let Some(kind) = Kind::ALL.get((word & 7).wrapping_sub(1) as usize) else {
+//!                 return if count > 0 { Ok(count) } else { Err(PollError::Device(word as i32)) };
 //!             };
 //!             *wc = kind.wc(word >> 3);
 //!             slot.store(0, Release);
@@ -102,7 +101,6 @@
 //!
 //! impl Fixture for Bench {
 //!     type Queue = Driver;
-//!     type Channel = Receiver;
 //!     const CAPACITY: usize = SLOTS;
 //!
 //!     fn new() -> Self {
@@ -113,16 +111,27 @@
 //!     fn queue(&mut self) -> &mut Driver {
 //!         &mut self.driver
 //!     }
-//!     fn channel(&mut self) -> &mut Receiver {
-//!         &mut self.events
-//!     }
 //!     fn complete(&mut self, kind: Kind, wr_id: u64) {
 //!         self.device.finish(kind, wr_id);
 //!     }
+//!     fn expected(&self, kind: Kind, wr_id: u64) -> Wc {
+//!         kind.wc(wr_id)
+//!     }
 //! }
 //!
-//! rules::all::<Bench>()?;
-//! # Ok::<(), rules::Broken>(())
+//! impl EventFixture for Bench {
+//!     type Channel = Receiver;
+//!
+//!     fn channel(&mut self) -> &mut Receiver {
+//!         &mut self.events
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), rules::Broken> {
+//!     let ran = rules::run(rules::all::<Bench>())?;
+//!     assert_eq!(ran.to_string(), "16 checks passed, 0 not applicable");
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Two more stand among the examples: `own_transport` of cq-core, a DMA engine with an interrupt, whose completions are its own
@@ -133,15 +142,16 @@
 //!
 //! | | implement | which gives | promised | checked by |
 //! |---|---|---|---|---|
-//! | 1 | [`PollCq`] | [`CompletionQueue::poll`], [`SharedCq`](cq_core::shared_cq), a ledger, a budget | oldest first, each once, no more than asked; an empty queue is no error; no system call, no lock: [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7). A queue that overran says so once it is empty, and for ever: [O3](cq_core::contract#o3) | `rules::p01_order` … `p07_no_more_than_asked` |
-//! | 2 | [`Arm`] | [`CompletionQueue::poll_or_arm`], for loops that sleep on their own | one event for an arm, at the next completion, and none for what came before: [N1](cq_core::contract#n1), [N2](cq_core::contract#n2). Solicited completions and failures alone, if asked: [N3](cq_core::contract#n3). A later arm never weakens: [N4](cq_core::contract#n4). No wake-up is lost: [N6](cq_core::contract#n6) | `rules::n01_one_event_for_an_arm` … `n04_never_weakens`, `n06_no_wake_up_is_lost` |
-//! | 3 | [`Events`], then [`Block`] or [`AsyncChannel`] | [`CompletionQueue::wait`], `next_batch` | taking an event acknowledges it: [N7](cq_core::contract#n7). It names its queue: [N8](cq_core::contract#n8). Sleeping ends with an event, at the deadline or after a signal: [N10](cq_core::contract#n10) | `rules::n05_an_event_may_find_nothing`, and all others of arming |
-//! | 4 | [`Signal`] | any [channel](cq_core::channel) of this crate in place of step 3, if the device is software | raising never waits for the reader: [N9](cq_core::contract#n9) | |
+//! | 1 | [`PollCq`] | [`CompletionQueue::poll`], [`SharedCq`](cq_core::shared_cq), a ledger, a budget | oldest first, each once, no more than asked; an empty queue is no error; no system call, no lock: [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7). A queue that overran says so once it is empty, and for ever: [O3](cq_core::contract#o3) | [`rules::polling`](crate::rules::polling()) |
+//! | 2 | [`Arm`] | [`CompletionQueue::poll_or_arm`], for loops that sleep on their own | one event for an arm, at the next completion, and none for what came before: [N1](cq_core::contract#n1), [N2](cq_core::contract#n2). Solicited completions and failures alone, if asked: [N3](cq_core::contract#n3). A later arm never weakens: [N4](cq_core::contract#n4). No wake-up is lost: [N6](cq_core::contract#n6) | [`rules::all`](crate::rules::all), with the next step |
+//! | 3 | [`Events`], then [`Block`] or [`AsyncChannel`] | [`CompletionQueue::wait`], `next_batch` | taking an event acknowledges it: [N7](cq_core::contract#n7). It names its queue: [N8](cq_core::contract#n8). Sleeping ends with an event, at the deadline or after a signal: [N10](cq_core::contract#n10) | [`rules::all`](crate::rules::all), but for sleeping |
+//! | 4 | [`Signal`] | any [channel](cq_core::channel) of the engine in place of step 3, if the device is software | raising never waits for the reader: [N9](cq_core::contract#n9) | |
 //! | 5 | [`Post`] | the [ledger](cq_verbs::ledger), [tracked](cq_verbs::tracked) queue pairs | a list stops at the first request that is refused: [Q4](cq_core::contract#q4). Each request completes once, in order, and a failed one also if it is unsignaled: [C8](cq_core::contract#c8), [C9](cq_core::contract#c9), [C10](cq_core::contract#c10) | the conformance suite |
 //! | 6 | [`AsyncEvents`], [`BlockAsync`] | `wait_async` | an overrun raises one event that names the queue: [O2](cq_core::contract#o2) | the conformance suite |
 //! | 7 | the traits of [`device`](cq_verbs::device) | programs that are generic over the device | all of the [contract](cq_core::contract) | the conformance suite |
 //!
-//! A device that never raises events ends at step 1: its programs poll. The conformance suite is in the repository, whose
+//! A device that never raises events ends at step 1: its programs poll. Steps 1 to 4 are for a queue of any plain old data, the
+//! others for completions. The conformance suite is in the repository, whose
 //! `CONTRIBUTING.md` says how a transport joins it.
 //!
 //! # Reading the ring
@@ -178,7 +188,8 @@
 //! The device disarms **before** it raises the event: the consumer may arm again as soon as it has taken it. An arm
 //! that is stronger than an earlier one replaces it; a weaker one changes nothing ([N4](cq_core::contract#n4)). Polling
 //! does not disarm, and does not take the event ([N5](cq_core::contract#n5)). If completions of a device can't be
-//! solicited, only a failure raises the event of an arm for [`Solicited`](cq_core::transport::Notify::Solicited).
+//! solicited, only a failure raises the event of an arm for [`Solicited`](cq_core::transport::Notify::Solicited); if none fails,
+//! nothing does. Its fixture says so by [`KINDS`](crate::rules::Fixture::KINDS).
 //!
 //! A transport whose device has no events returns [`ArmError::NoChannel`](cq_core::transport::ArmError::NoChannel)
 //! ([N11](cq_core::contract#n11)), or does not implement [`Arm`], which is better: then `wait` does not compile.
@@ -232,18 +243,16 @@
 //!   ([O7](cq_core::contract#o7)). A [budget](cq_verbs::budget) does that for queues that several share.
 //!
 //! # Testing
-//! With the feature `test-util`:
-//!
-//! - **`testing::rules`** checks [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and
+//! - **[`rules`](crate::rules)** checks [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7) and
 //!   [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6), [N7](cq_core::contract#n7) and [N8](cq_core::contract#n8) on the
-//!   way, on one thread: a fixture makes a queue and completes requests on demand. Break the transport once and see the
-//!   rule that is named. The kit can't see races, overrun ([O1](cq_core::contract#o1)–[O8](cq_core::contract#o8)), or what
-//!   a poll costs ([P5](cq_core::contract#p5)).
+//!   way, on one thread: a fixture makes a queue and completes requests on demand. What the device has no completions for is
+//!   counted as not applicable. Break the transport once and see the rule that is named. The checks can't see races, overrun
+//!   ([O1](cq_core::contract#o1)–[O8](cq_core::contract#o8)), or what a poll costs ([P5](cq_core::contract#p5)).
 //! - **Races** are for a model checker: put the atomics of both sides behind a `cfg(loom)`. Without one, test two
 //!   threads that arm and complete for some seconds, each wait with a deadline.
-//! - **`testing::fault`** wraps the transport in a `FaultInjector`, to test what is built on it: late and reordered
+//! - **[`fault`](crate::fault)** wraps the transport in a `FaultInjector`, to test what is built on it: late and reordered
 //!   completions, failures, spurious events, overrun. A seed repeats what it did.
-//! - **`testing::fake`** is a scripted transport, for tests of a consumer without a device.
+//! - **[`fake`](crate::fake)** is a scripted transport, for tests of a consumer without a device.
 //!
 //! ```
 //! use cq_core::transport::PollCq;

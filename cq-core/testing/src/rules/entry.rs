@@ -4,13 +4,11 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use std::boxed::Box;
 use std::rc::Rc;
-use std::vec::Vec;
 
 use cq_core::queue::{self, Consumer, OnChannel, Producer};
 use cq_core::transport::{CqKey, EventError, Events, Signal};
 
-use super::software::of_a_software_queue;
-use super::{Broken, Check, Numbered, Software, checks, s07_in_place};
+use super::{Check, Numbered, Software, in_place};
 
 const KEY: CqKey = CqKey { index: 3, generation: 9 };
 
@@ -63,39 +61,31 @@ mod shared {
     use cq_core::queue::mpsc::{HeapCq, SharedConsumer, SharedProducer, SoftCq};
 
     use super::*;
+    use crate::rules;
 
     queues! {
         Inline: SharedProducer, SharedConsumer, 4, Box::leak(Box::new(SoftCq::<4, E>::of_entries()));
         Heap: SharedProducer, SharedConsumer, 6, HeapCq::<E>::of_entries(6).expect("a valid capacity");
     }
 
-    pub fn checks_of<E: Numbered>() -> impl Iterator<Item = Check> {
-        of_a_software_queue::<Inline<E>>().chain(of_a_software_queue::<Heap<E>>())
+    pub fn checks<E: Numbered>() -> impl Iterator<Item = Check> {
+        rules::software::<Inline<E>>().chain(rules::software::<Heap<E>>())
     }
 }
 
-/// Checks an entry: every kind of queue in [`cq_core::queue`] but raw ones keeps the rules with it.
+/// The checks of an entry: those of every kind of queue in [`cq_core::queue`] but raw ones, with this entry. There is one of
+/// each name for each kind of queue.
 ///
 /// ```
 /// use cq_testing::entries::Bytes16;
+/// use cq_testing::rules;
 ///
-/// cq_testing::rules::entry::<Bytes16>()?;
-/// # Ok::<(), cq_testing::rules::Broken>(())
+/// println!("{}", rules::run(rules::entry::<Bytes16>())?);
+/// # Ok::<(), rules::Broken>(())
 /// ```
-///
-/// # Errors
-/// The first rule that is broken.
-pub fn entry<E: Numbered>() -> Result<(), Broken> {
-    of_an_entry::<E>().into_iter().try_for_each(|(_, check)| check())
-}
-
-/// The checks of [`entry()`]. There is one of each name for each kind of queue.
-#[must_use]
-pub fn of_an_entry<E: Numbered>() -> Vec<Check> {
-    let in_place = checks![s07_in_place::<Inline<E>>(), s07_in_place::<Heap<E>>(),];
-    let lone = of_a_software_queue::<Inline<E>>().chain(of_a_software_queue::<Heap<E>>());
-    let checks = lone.chain(in_place);
+pub fn entry<E: Numbered>() -> impl Iterator<Item = Check> {
+    let checks = in_place::<Inline<E>>().chain(in_place::<Heap<E>>());
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    let checks = checks.chain(shared::checks_of::<E>());
-    checks.collect()
+    let checks = checks.chain(shared::checks::<E>());
+    checks
 }

@@ -4,7 +4,10 @@ use cq_core::queue::{Consumer, OnChannel};
 use cq_core::transport::{PollCq, PollError, Signal};
 
 use super::software::Sides;
-use super::{Broken, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, holds, poll};
+use super::{
+    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, checks, holds,
+    poll, software,
+};
 
 /// A consumer whose entries can be taken in place. [`Consumer`] is one.
 pub trait InPlace: Consume {
@@ -50,11 +53,13 @@ impl<E: Numbered, S: Signal> InPlace for Consumer<'_, E, OnChannel<Option<S>>> {
     }
 }
 
+/// The checks of a [software queue](software) whose entries can be taken in place: [S7](cq_core::contract#s7) too.
+pub fn in_place<S: Software<Consumer: InPlace>>() -> impl Iterator<Item = Check> {
+    software::<S>().chain(checks![s07_in_place::<S>])
+}
+
 /// Entries that are taken in place are those that a poll would return next. As many slots are released as were taken.
-///
-/// # Errors
-/// Others are taken, or entries are lost or come again.
-pub fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
+fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     let (capacity, mut pushed, mut polled) = (S::CAPACITY as u64, 0, 0);
     for round in 0..6 * S::CAPACITY {
@@ -82,7 +87,7 @@ pub fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
             polled += released;
         }
         let how = "what was taken in place came again";
-        holds(poll(sides.queue(), &mut buffer::<_, 2>())? == 0, "S7", how)?;
+        holds(poll(&mut sides.consumer, &mut buffer::<_, 2>())? == 0, "S7", how)?;
     }
     leaked_slots_are_kept::<S>()
 }

@@ -20,6 +20,10 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Receive, Self::Solicited, Self::Send, Self::Failure, Self::FailedReceive];
+
     /// Whether it raises the event of a consumer that armed for solicited completions.
     #[must_use]
     pub const fn is_urgent(self) -> bool {

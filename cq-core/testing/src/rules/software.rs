@@ -5,14 +5,7 @@ use core::convert::identity;
 use cq_core::queue::{self, BatchError, Dropped, End, OnChannel, PushError, raw};
 use cq_core::transport::{Arm, Capacity, Events, Signal};
 
-#[cfg(doc)]
-use super::all;
-use super::{
-    Broken, Check, Fixture, Kind, Numbered, checks, o01_the_capacity_is_kept,
-    o03_the_overrun_comes_last, o05_an_overrun_wakes, o07_polled_slots_are_free, of_a_transport,
-    s01_full_is_no_overrun, s02_closed_by_the_producer, s03_nobody_polls,
-    s04_failed_by_the_consumer, s08_as_pushed,
-};
+use super::{EventFixture, Fixture, Kind, Numbered};
 
 /// A software queue under test, with both sides in hand.
 pub trait Software {
@@ -143,7 +136,6 @@ pub(super) struct Sides<S: Software> {
 
 impl<S: Software> Fixture for Sides<S> {
     type Queue = S::Consumer;
-    type Channel = S::Channel;
     const CAPACITY: usize = S::CAPACITY;
 
     fn new() -> Self {
@@ -155,38 +147,20 @@ impl<S: Software> Fixture for Sides<S> {
         &mut self.consumer
     }
 
-    fn channel(&mut self) -> &mut S::Channel {
-        &mut self.channel
-    }
-
     fn complete(&mut self, kind: Kind, number: u64) {
         let pushed = self.producer.push(&S::Entry::pushed(kind, number));
         assert!(pushed.is_ok(), "a queue overran within its capacity");
     }
+
+    fn expected(&self, kind: Kind, number: u64) -> S::Entry {
+        S::Entry::polled(kind, number)
+    }
 }
 
-/// Checks [all] rules of a software queue: besides those of a transport [O1](cq_core::contract#o1),
-/// [O3](cq_core::contract#o3), [O5](cq_core::contract#o5), [O7](cq_core::contract#o7),
-/// [S1](cq_core::contract#s1)–[S4](cq_core::contract#s4) and [S8](cq_core::contract#s8), each on a new queue.
-///
-/// # Errors
-/// The first rule that is broken.
-pub fn software<S: Software>() -> Result<(), Broken> {
-    of_a_software_queue::<S>().try_for_each(|(_, check)| check())
-}
+impl<S: Software> EventFixture for Sides<S> {
+    type Channel = S::Channel;
 
-/// The checks of a software queue, in an order in which a fault is found by the rule that it breaks.
-pub(super) fn of_a_software_queue<S: Software>() -> impl Iterator<Item = Check> {
-    const { assert!(S::CAPACITY >= 2 && S::CAPACITY <= 16, "the checks need a queue of 2 to 16") };
-    let capacity = checks![o01_the_capacity_is_kept::<S>(), o07_polled_slots_are_free::<S>(),];
-    let end = checks![
-        s01_full_is_no_overrun::<S>(),
-        o03_the_overrun_comes_last::<S>(),
-        o05_an_overrun_wakes::<S>(),
-        s02_closed_by_the_producer::<S>(),
-        s03_nobody_polls::<S>(),
-        s04_failed_by_the_consumer::<S>(),
-        s08_as_pushed::<S>(),
-    ];
-    capacity.chain(of_a_transport::<Sides<S>>()).chain(end)
+    fn channel(&mut self) -> &mut S::Channel {
+        &mut self.channel
+    }
 }

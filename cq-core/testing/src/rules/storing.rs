@@ -7,9 +7,27 @@ use cq_core::transport::{Arm, Armed, Capacity, Notify, PollCq, PollError};
 
 use super::software::Sides;
 use super::{
-    Broken, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, events, events_of, holds,
-    poll,
+    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, all, buffer, checks,
+    events, events_of, holds, poll,
 };
+
+/// The checks of a software queue: those of a [transport](all), [O1](cq_core::contract#o1), [O3](cq_core::contract#o3),
+/// [O5](cq_core::contract#o5), [O7](cq_core::contract#o7), [S1](cq_core::contract#s1)–[S4](cq_core::contract#s4) and
+/// [S8](cq_core::contract#s8). They stand in an order in which a fault is found by the rule that it breaks.
+pub fn software<S: Software>() -> impl Iterator<Item = Check> {
+    const { assert!(S::CAPACITY >= 2 && S::CAPACITY <= 16, "the checks need a queue of 2 to 16") };
+    let capacity = checks![o01_the_capacity_is_kept::<S>, o07_polled_slots_are_free::<S>];
+    let end = checks![
+        s01_full_is_no_overrun::<S>,
+        o03_the_overrun_comes_last::<S>,
+        o05_an_overrun_wakes::<S>,
+        s02_closed_by_the_producer::<S>,
+        s03_nobody_polls::<S>,
+        s04_failed_by_the_consumer::<S>,
+        s08_as_pushed::<S>,
+    ];
+    capacity.chain(all::<Sides<S>>()).chain(end)
+}
 
 /// More entries than any queue here stores.
 const MANY: usize = 64;
@@ -114,10 +132,7 @@ fn sleeps<S: Software>(sides: &mut Sides<S>, on: Notify) -> Result<(), Broken> {
 }
 
 /// A queue has the capacity that was asked for, and says so. That many unpolled entries do not overrun it.
-///
-/// # Errors
-/// It says less, or overruns.
-pub fn o01_the_capacity_is_kept<S: Software>() -> Result<(), Broken> {
+fn o01_the_capacity_is_kept<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     let is_told = sides.consumer.capacity() as usize >= S::CAPACITY;
     holds(is_told, "O1", "a queue says that its capacity is less than was asked for")?;
@@ -140,10 +155,7 @@ pub fn o01_the_capacity_is_kept<S: Software>() -> Result<(), Broken> {
 }
 
 /// Stored entries are polled first, in order. Then every poll fails, with the number of dropped ones.
-///
-/// # Errors
-/// Something else happens.
-pub fn o03_the_overrun_comes_last<S: Software>() -> Result<(), Broken> {
+fn o03_the_overrun_comes_last<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     let stored = fill(&mut sides)?;
     let mut total = 0;
@@ -168,10 +180,7 @@ pub fn o03_the_overrun_comes_last<S: Software>() -> Result<(), Broken> {
 }
 
 /// An overrun wakes a consumer, whatever it armed for.
-///
-/// # Errors
-/// It raises no event, or several.
-pub fn o05_an_overrun_wakes<S: Software>() -> Result<(), Broken> {
+fn o05_an_overrun_wakes<S: Software>() -> Result<(), Broken> {
     for on in [Notify::Next, Notify::Solicited] {
         let mut sides = Sides::<S>::new();
         let stored = fill(&mut sides)?;
@@ -185,10 +194,7 @@ pub fn o05_an_overrun_wakes<S: Software>() -> Result<(), Broken> {
 
 /// No more entries outstanding than the capacity never overrun a queue: the slot of a polled entry is free when the poll
 /// returns.
-///
-/// # Errors
-/// The queue overruns.
-pub fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
+fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     let (capacity, mut pushed, mut polled) = (S::CAPACITY as u64, 0, 0);
     for round in 0..8 * capacity {
@@ -209,10 +215,7 @@ pub fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
 }
 
 /// A full queue takes nothing and does not overrun. A batch is stored as far as it fits, with one event.
-///
-/// # Errors
-/// An entry is lost, or stored though it was refused; or there are more events.
-pub fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
+fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     sleeps(&mut sides, Notify::Next)?;
     let stored = sides.producer.push_batch(&batch::<S, 2>(0));
@@ -252,10 +255,7 @@ pub fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
 }
 
 /// A queue without a producer is closed: stored entries are polled first. Who waits is woken.
-///
-/// # Errors
-/// Something else happens.
-pub fn s02_closed_by_the_producer<S: Software>() -> Result<(), Broken> {
+fn s02_closed_by_the_producer<S: Software>() -> Result<(), Broken> {
     for stored in 0..2 {
         let mut sides = Sides::<S>::new();
         sleeps(&mut sides, Notify::Solicited)?;
@@ -276,10 +276,7 @@ pub fn s02_closed_by_the_producer<S: Software>() -> Result<(), Broken> {
 }
 
 /// Without a consumer every push fails.
-///
-/// # Errors
-/// One does not, or the producer is not told.
-pub fn s03_nobody_polls<S: Software>() -> Result<(), Broken> {
+fn s03_nobody_polls<S: Software>() -> Result<(), Broken> {
     let mut sides = Sides::<S>::new();
     sides.complete(Kind::Receive, 0);
     let Sides { mut producer, consumer, channel: _channel } = sides;
@@ -290,10 +287,7 @@ pub fn s03_nobody_polls<S: Software>() -> Result<(), Broken> {
 
 /// Once the consumer has failed a queue, nothing is stored; stored entries are polled first. Who waits is woken, armed or
 /// not.
-///
-/// # Errors
-/// Something else happens.
-pub fn s04_failed_by_the_consumer<S: Software>() -> Result<(), Broken> {
+fn s04_failed_by_the_consumer<S: Software>() -> Result<(), Broken> {
     for is_armed in [false, true] {
         let mut sides = Sides::<S>::new();
         if is_armed {
@@ -315,10 +309,7 @@ pub fn s04_failed_by_the_consumer<S: Software>() -> Result<(), Broken> {
 }
 
 /// An entry is polled as it was pushed, alone or in a batch, and is urgent as its type says.
-///
-/// # Errors
-/// A bit of it is another, or it wakes whom it should not.
-pub fn s08_as_pushed<S: Software>() -> Result<(), Broken> {
+fn s08_as_pushed<S: Software>() -> Result<(), Broken> {
     const KINDS: [Kind; 4] = [Kind::Receive, Kind::Send, Kind::Failure, Kind::FailedReceive];
     let mut sides = Sides::<S>::new();
     for number in (0..u64::BITS).map(|bit| 1 << bit).chain([0, u64::MAX]) {

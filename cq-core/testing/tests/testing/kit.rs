@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cq_testing::rules;
-use cq_testing::rules::{Fixture, Kind};
+use cq_testing::rules::{self, Broken, EntryOf, EventFixture, Fixture, Kind, Ran};
 
 use super::*;
 
@@ -30,13 +29,18 @@ macro_rules! faults {
         }
 
         /// Each of them makes a check fail that names the rule.
-        fn each_is_found(check: fn() -> Result<(), rules::Broken>) {
+        fn each_is_found(check: fn() -> Result<Ran, Broken>) {
             for &(fault, rule) in FAULTS {
-                FAULT.set(fault);
-                let found = check();
-                FAULT.set(Fault::None);
-                assert_eq!(found.map_err(|broken| broken.rule), Err(rule), "{fault:?}");
+                assert_eq!(named(fault, check), Some(rule), "{fault:?}");
             }
+        }
+
+        /// The rule that is named for this fault.
+        fn named(fault: Fault, check: fn() -> Result<Ran, Broken>) -> Option<&'static str> {
+            FAULT.set(fault);
+            let found = check();
+            FAULT.set(Fault::None);
+            found.err().map(|broken| broken.rule)
         }
     };
 }
@@ -50,6 +54,7 @@ faults! {
     KeepsOne: "P1",
     Twice: "P2",
     EmptyIsAnError: "P3",
+    FailureIsAnError: "P3",
     TouchesTheRest: "P4",
     NothingIsAnError: "P6",
     NothingTakesOne: "P6",
@@ -143,10 +148,14 @@ impl PollCq for Device {
             state.queue.extend(state.polled.take());
         }
         let mut count = capacity.min(state.queue.len());
+        let has_failed = |wc: &Wc| wc.status() != WcStatus::SUCCESS;
         match fault {
             Fault::NothingIsAnError if capacity == 0 => return Err(PollError::Device(22)),
             Fault::NothingTakesOne if capacity == 0 => _ = state.queue.pop_front(),
             Fault::KeepsOne => count = count.min(1),
+            Fault::FailureIsAnError if state.queue.range(..count).any(has_failed) => {
+                return Err(PollError::Device(5));
+            }
             Fault::EmptyIsAnError if count == 0 && capacity > 0 => {
                 return Err(PollError::Device(11));
             }
@@ -216,7 +225,6 @@ impl Events for Device {
 
 impl Fixture for Device {
     type Queue = Self;
-    type Channel = Self;
     const CAPACITY: usize = CAPACITY;
 
     fn new() -> Self {
@@ -224,10 +232,6 @@ impl Fixture for Device {
     }
 
     fn queue(&mut self) -> &mut Self {
-        self
-    }
-
-    fn channel(&mut self) -> &mut Self {
         self
     }
 
@@ -248,15 +252,142 @@ impl Fixture for Device {
     }
 }
 
-#[test]
-fn a_device_that_fills_in_more_passes() {
-    for bytes in [0, 64] {
-        BYTES.set(bytes);
-        assert_eq!(rules::all::<Device>(), Ok(()));
+impl EventFixture for Device {
+    type Channel = Self;
+
+    fn channel(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// The same device, but no completion of it is solicited, or fails.
+struct Lucky(Device);
+
+impl Fixture for Lucky {
+    type Queue = Device;
+    const CAPACITY: usize = CAPACITY;
+    const KINDS: &'static [Kind] = &[Kind::Send];
+
+    fn new() -> Self {
+        Self(Device::new())
+    }
+
+    fn queue(&mut self) -> &mut Device {
+        &mut self.0
+    }
+
+    fn complete(&mut self, kind: Kind, wr_id: u64) {
+        assert_eq!(kind, Kind::Send);
+        self.0.complete(kind, wr_id);
+    }
+
+    fn expected(&self, kind: Kind, wr_id: u64) -> Wc {
+        self.0.expected(kind, wr_id)
+    }
+}
+
+impl EventFixture for Lucky {
+    type Channel = Device;
+
+    fn channel(&mut self) -> &mut Device {
+        &mut self.0
+    }
+}
+
+/// A ring of words without events, whose device numbers them on its own.
+#[derive(Default)]
+struct Words {
+    ring: [u16; 4],
+    completed: usize,
+    polled: usize,
+}
+
+impl PollCq for Words {
+    type Entry = u16;
+
+    fn poll(&mut self, out: &mut [u16]) -> Result<usize, PollError> {
+        let count = out.len().min(self.completed - self.polled);
+        for word in &mut out[..count] {
+            *word = self.ring[self.polled % 4];
+            self.polled += 1;
+        }
+        Ok(count)
+    }
+}
+
+impl Fixture for Words {
+    type Queue = Self;
+    const CAPACITY: usize = 4;
+    const KINDS: &'static [Kind] = &[Kind::Send];
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn queue(&mut self) -> &mut Self {
+        self
+    }
+
+    fn complete(&mut self, _: Kind, _: u64) {
+        self.ring[self.completed % 4] = self.completed as u16;
+        self.completed += 1;
+    }
+
+    fn expected(&self, _: Kind, number: u64) -> EntryOf<Self> {
+        number as u16
     }
 }
 
 #[test]
+fn a_device_that_fills_in_more_passes() {
+    for bytes in [0, 64] {
+        BYTES.set(bytes);
+        let ran = Ran { passed: 16, not_applicable: 0 };
+        assert_eq!(rules::run(rules::all::<Device>()), Ok(ran));
+    }
+}
+
+#[test]
+fn a_device_without_events_and_completions_of_its_own_passes() {
+    let ran = Ran { passed: 7, not_applicable: 0 };
+    assert_eq!(rules::run(rules::polling::<Words>()), Ok(ran));
+}
+
+#[test]
+fn checks_of_completions_that_a_device_does_not_have_are_not_applicable() {
+    let ran = rules::run(rules::all::<Lucky>()).unwrap();
+    assert_eq!(ran.to_string(), "13 checks passed, 3 not applicable");
+    let left: Vec<_> =
+        rules::all::<Lucky>().filter(|check| check.run.is_none()).map(|check| check.name).collect();
+    assert_eq!(left, ["n03_solicited", "n03_failure", "n03_failed_receive"]);
+}
+
+#[test]
 fn each_planted_fault_is_found_by_the_rule_that_it_breaks() {
-    each_is_found(rules::all::<Device>);
+    each_is_found(|| rules::run(rules::all::<Device>()));
+}
+
+#[test]
+fn each_planted_fault_of_polling_is_found_without_events() {
+    for &(fault, rule) in FAULTS.iter().filter(|(_, rule)| rule.starts_with('P')) {
+        let found = named(fault, || rules::run(rules::polling::<Device>()));
+        assert_eq!(found, Some(rule), "{fault:?}");
+    }
+}
+
+/// All but those that concern solicited completions and failures alone.
+#[test]
+fn planted_faults_are_found_with_one_kind_of_completion() {
+    let alone = [
+        Fault::FailureIsAnError,
+        Fault::SolicitedWakesForNone,
+        Fault::FailureWakesNobody,
+        Fault::FailedReceiveWakesNobody,
+        Fault::PollTakesTheSolicitedEvent,
+        Fault::RaisesSolicitedAtTheEdge,
+    ];
+    for &(fault, rule) in FAULTS {
+        let found = named(fault, || rules::run(rules::all::<Lucky>()));
+        assert_eq!(found, (!alone.contains(&fault)).then_some(rule), "{fault:?}");
+    }
 }

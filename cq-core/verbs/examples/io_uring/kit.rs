@@ -4,7 +4,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use cq_testing::rules::{self, Fixture, Kind};
+use cq_core::wc::{Failed, Wc, WcStatus};
+use cq_testing::rules::{self, EventFixture, Fixture, Kind};
+use rustix::io::Errno;
 
 use crate::ring::{Channel, DEPTH, Queue, Ring};
 
@@ -15,8 +17,9 @@ struct Kit {
 
 impl Fixture for Kit {
     type Queue = Queue;
-    type Channel = Channel;
     const CAPACITY: usize = DEPTH;
+    // Reads are not solicited.
+    const KINDS: &'static [Kind] = &[Kind::Receive, Kind::FailedReceive];
 
     fn new() -> Self {
         let ring = Ring::new().expect("there was a ring before");
@@ -27,14 +30,10 @@ impl Fixture for Kit {
         &mut self.queue
     }
 
-    fn channel(&mut self) -> &mut Channel {
-        &mut self.channel
-    }
-
-    /// A read of no bytes. Reads are not solicited: of an arm for solicited completions, only a failure raises the event.
+    /// A read of no bytes.
     fn complete(&mut self, kind: Kind, wr_id: u64) {
         let file = match kind {
-            Kind::Receive | Kind::Send => File::open("/dev/null"),
+            Kind::Receive => File::open("/dev/null"),
             _ => File::create("/dev/null"), // can't be read
         };
         let (ring, file) = (&self.queue.0, file.expect("every system has /dev/null"));
@@ -42,10 +41,26 @@ impl Fixture for Kit {
         unsafe { ring.read(wr_id, file.as_fd(), 0, (0, 0)) }.expect("there is space for the kit");
         ring.finish().expect("reads of no bytes end");
     }
+
+    fn expected(&self, kind: Kind, wr_id: u64) -> Wc {
+        const BAD_FILE: u32 = Errno::BADF.raw_os_error().cast_unsigned();
+        match kind {
+            Kind::Receive => kind.wc(wr_id),
+            _ => Failed::new(wr_id, WcStatus::GENERAL_ERR, 1, BAD_FILE)
+                .map_or_else(Wc::default, Wc::failed),
+        }
+    }
+}
+
+impl EventFixture for Kit {
+    type Channel = Channel;
+
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
 }
 
 pub fn check() -> Result<(), rules::Broken> {
-    rules::all::<Kit>()?;
-    println!("the transport keeps P1 to P7 and N1 to N6");
+    println!("{}", rules::run(rules::all::<Kit>())?);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use cq_core::observe::{Observed, Observer};
 use cq_testing::fault::{FaultInjector, Faults};
-use cq_testing::rules::{self, Fixture, Kind};
+use cq_testing::rules::{self, EventFixture, Fixture, Kind, Ran};
 use cq_verbs::budget::Budgeted;
 use cq_verbs::device::{self, Destroy};
 use cq_verbs::polling::{ArmWc, PollWc};
@@ -164,7 +164,6 @@ struct Rules {
 
 impl Fixture for Rules {
     type Queue = Counted<Consumer<'static, Wc, OnChannel<Option<&'static EventCount>>>>;
-    type Channel = &'static EventCount;
     const CAPACITY: usize = 8;
 
     fn new() -> Self {
@@ -177,18 +176,26 @@ impl Fixture for Rules {
         &mut self.queue
     }
 
-    fn channel(&mut self) -> &mut Self::Channel {
-        &mut self.channel
-    }
-
     fn complete(&mut self, kind: Kind, wr_id: u64) {
         self.device.push(&kind.entry(wr_id)).unwrap();
+    }
+
+    fn expected(&self, kind: Kind, wr_id: u64) -> Wc {
+        kind.wc(wr_id)
+    }
+}
+
+impl EventFixture for Rules {
+    type Channel = &'static EventCount;
+
+    fn channel(&mut self) -> &mut Self::Channel {
+        &mut self.channel
     }
 }
 
 #[test]
 fn an_observed_queue_keeps_the_rules() {
-    assert_eq!(rules::all::<Rules>(), Ok(()));
+    assert_eq!(rules::run(rules::all::<Rules>()), Ok(Ran { passed: 16, not_applicable: 0 }));
 }
 
 /// Sees the events only.
