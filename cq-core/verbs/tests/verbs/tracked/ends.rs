@@ -177,7 +177,7 @@ fn a_queue_pair_that_its_queue_can_never_hold_is_not_pending() {
     type Created = TrackedQp<Qp, u32, char, 3, 2, Entries>;
     let ((_small, small), (_large, large)) = (Qp::default().cq(4), Qp::default().cq(5));
     let refused = |queues| {
-        let create = |_| Err(CreateError::Stuck);
+        let create = |_| Err(CreateError::OwnReceives);
         match Created::create_by(queues, QpCaps::USUAL, create).unwrap_err() {
             CreateTrackedError::Overdrawn(overdrawn) => overdrawn,
             other => panic!("{other}"),

@@ -273,9 +273,9 @@ fn a_queue_pair_is_created_with_what_it_reserves() {
         Ok(Qp::default())
     };
     let refused =
-        Created::create_by([&sends, &receives], QpCaps::USUAL, |_| Err(CreateError::Stuck))
+        Created::create_by([&sends, &receives], QpCaps::USUAL, |_| Err(CreateError::OwnReceives))
             .unwrap_err();
-    assert_eq!(refused, CreateTrackedError::Create(CreateError::Stuck));
+    assert_eq!(refused, CreateTrackedError::Create(CreateError::OwnReceives));
     let qp = Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap();
     assert_eq!((qp.max_sends(), qp.max_receives()), (4, 2));
     assert_eq!((sends.free(), receives.free()), (1, 1));
