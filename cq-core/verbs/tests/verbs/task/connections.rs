@@ -28,7 +28,7 @@ async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both(
     );
     // What the first gives back is free once the driver has found the queue empty.
     drop(first);
-    assert!(Reservation::new(queue.budget(), 5).unwrap_err().pending);
+    assert!(reserve(queue.budget(), 5).unwrap_err().pending);
     let second = Created::create(&device, &queue, &handle).await.unwrap();
     assert_eq!(queue.budget().free(), 2);
     driver.abort();
