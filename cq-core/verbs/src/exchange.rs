@@ -107,7 +107,7 @@ pub enum ExchangeError {
         /// The size of a frame.
         size: usize,
     },
-    /// The peer closed the stream.
+    /// The peer closed or reset the stream.
     #[error(
         "the peer closed the connection after {received} of {size} bytes: its own messages say why"
     )]

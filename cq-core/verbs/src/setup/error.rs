@@ -136,7 +136,8 @@ pub enum CreateError {
         /// The size of the table.
         max: u32,
     },
-    /// The channel or queue to use was made by another opening of the device, or by another device.
+    /// The channel or queue to use was made by another opening of the device, by another device, or by the parent
+    /// process.
     OtherContext,
     /// A shared receive queue was given for an unreliable connection.
     OwnReceives,
