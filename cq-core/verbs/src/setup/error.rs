@@ -18,8 +18,12 @@ use crate::setup::{Errno, Gid, Limit, ModifyError};
 /// const DOWN: DeviceError = DeviceError::new("the card is down: reset it", Errno::ENODEV);
 /// let error = CreateError::from(DOWN);
 /// assert_eq!((error, error.errno()), (CreateError::Refused(DOWN), Errno::ENODEV));
+///
+/// let full = DeviceError::new("the card lacks {} {}: {errno}", Errno::ENOSPC).number(64).text("bytes");
+/// assert_eq!(full.to_string(), "the card lacks 64 bytes: no space left (ENOSPC, errno 28)");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DeviceError {
     text: &'static str,
     values: [Option<Value>; 3],
@@ -27,6 +31,7 @@ pub struct DeviceError {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 enum Value {
     Text(&'static str),
     Number(u64),
@@ -93,13 +98,6 @@ impl fmt::Display for DeviceError {
 impl fmt::Debug for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceError({self})")
-    }
-}
-
-#[cfg(feature = "defmt")]
-impl defmt::Format for DeviceError {
-    fn format(&self, f: defmt::Formatter<'_>) {
-        defmt::write!(f, "{}", defmt::Debug2Format(self));
     }
 }
 
@@ -327,7 +325,7 @@ pub enum AddressError {
         /// The requested index of the source.
         index: u8,
     },
-    /// The port's link layer is Ethernet, or the device imitates one whose is: each address needs a global route.
+    /// The port's link layer is Ethernet: each address needs a global route.
     NoRoute,
     /// The completion is not a successful one of a receive, so it has no source address
     /// ([C4](cq_core::contract#c4)).
