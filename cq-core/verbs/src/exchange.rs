@@ -263,11 +263,11 @@ impl<'s> Timed<'s> {
             let bytes = match swap.next()? {
                 Next::Send(bytes) => self.when(PollFlags::OUT, || send(self.stream, bytes, SEND)),
                 Next::Receive(buffer) => self.when(PollFlags::IN, || {
-                    recv(self.stream, &mut *buffer, RecvFlags::DONTWAIT).map(|(_, count)| count)
+                    recv(self.stream, buffer, RecvFlags::DONTWAIT).map(|(_, count)| count)
                 }),
                 Next::Done(theirs) => return Ok(theirs),
             };
-            swap.did(bytes.map_err(Into::into))?;
+            swap.did(bytes)?;
         }
     }
 
@@ -275,17 +275,12 @@ impl<'s> Timed<'s> {
     fn when(
         self,
         flags: PollFlags,
-        mut call: impl FnMut() -> Result<usize, Errno>,
-    ) -> Result<Option<usize>, Errno> {
-        loop {
-            let stream = PollFd::from_borrowed_fd(self.stream, flags);
-            if sleep(&mut [stream], self.deadline)? == Woken::DeadlinePassed {
-                return Ok(None);
-            }
-            match call() {
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                called => return called.map(Some),
-            }
+        call: impl FnOnce() -> Result<usize, Errno>,
+    ) -> io::Result<Option<usize>> {
+        let stream = PollFd::from_borrowed_fd(self.stream, flags);
+        match sleep(&mut [stream], self.deadline)? {
+            Woken::DeadlinePassed => Ok(None),
+            _ => Ok(Some(call()?)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One step of the protocol, without I/O: what its caller sends and receives, and what that means.
 
 use alloc::vec::Vec;
-use std::io;
+use std::io::{self, ErrorKind as Kind};
 
 use super::{ExchangeError, VERSION};
 
@@ -62,25 +62,25 @@ impl<const N: usize> Swap<N> {
     /// So many bytes were sent or received: 0 if the stream has ended, `None` if the time is over.
     pub(crate) fn did(&mut self, bytes: io::Result<Option<usize>>) -> Result<(), ExchangeError> {
         let (received, size) = (self.received, self.ours.len());
-        let is_sending = self.sent < size;
-        let why = match bytes {
+        let done = if self.sent < size { &mut self.sent } else { &mut self.received };
+        let why = match bytes.map_err(|error| (error.kind(), error)) {
             Ok(Some(count @ 1..)) => {
-                *(if is_sending { &mut self.sent } else { &mut self.received }) += count;
+                *done += count;
                 return Ok(());
             }
-            Ok(Some(0)) => ExchangeError::Closed { received, size },
             Ok(None) => ExchangeError::TimedOut { received, size },
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+            Ok(Some(0)) | Err((Kind::ConnectionReset, _)) => {
                 ExchangeError::Closed { received, size }
             }
-            Err(error) => error.into(),
+            Err((Kind::WouldBlock | Kind::Interrupted, _)) => return Ok(()),
+            Err((_, error)) => error.into(),
         };
-        if is_sending {
-            // A peer that refused the frame may have sent something before it closed the stream.
-            (self.sent, self.unsent) = (size, Some(why));
-            return Ok(());
+        if self.sent == size {
+            return Err(why);
         }
-        Err(why)
+        // A peer that refused the frame may have sent something before it closed the stream.
+        (self.sent, self.unsent) = (size, Some(why));
+        Ok(())
     }
 
     /// Whether a frame of this step begins like this.

@@ -42,14 +42,11 @@ where
     }
 }
 
-async fn swap<S, const N: usize>(
-    stream: &mut S,
+async fn swap<const N: usize>(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     step: Step,
     body: [u8; N],
-) -> Result<[u8; N], ExchangeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<[u8; N], ExchangeError> {
     let mut swap = Swap::new(step, body);
     loop {
         let bytes = match swap.next()? {

@@ -111,12 +111,7 @@ where
         let cq = device.create_cq(entries, Some(&channel))?;
         let channel = Channel::new(channel).map_err(|error| {
             let errno = Errno(error.raw_os_error().unwrap_or_default());
-            let text = match errno {
-                Errno::EMFILE => {
-                    "the process has no descriptor left for the channel ({errno}): close some, or raise the limit (`ulimit -n`)"
-                }
-                _ => "the runtime can't wait for the channel's descriptor ({errno})",
-            };
+            let text = "the channel's descriptor can't be awaited ({errno}): close some, or raise the limit (`ulimit -n`)";
             DeviceError::new(text, errno)
         })?;
         Ok(Self::new(CompletionQueue::new(Budgeted::new(cq)), channel))
