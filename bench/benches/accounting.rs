@@ -8,8 +8,9 @@ use std::hint::black_box;
 use cq_core::queue::HeapCq;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
-use cq_verbs::budget::{Budgeted, Reservation};
+use cq_verbs::budget::Budgeted;
 use cq_verbs::post::{Post, PostError};
+use cq_verbs::setup::QpCaps;
 use cq_verbs::tracked::TrackedQp;
 use cq_verbs::wr::{RecvWr, SendWr};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -58,9 +59,12 @@ fn requests(bench: &mut Criterion) {
     });
     group.bench_function("a tracked queue pair with reservations", |bench| {
         let queue = Budgeted::with_capacity(HeapCq::new(64).unwrap().split().1, 64);
-        let entries = |count| Reservation::new(queue.budget(), count).unwrap();
-        let mut qp =
-            TrackedQp::<_, u32, u32, WINDOW, 1, _>::with(Null::default(), entries(32), entries(1));
+        let mut qp = TrackedQp::<_, u32, u32, WINDOW, 1, _>::create_by(
+            [queue.budget(); 2],
+            QpCaps { max_send_wr: 32, max_recv_wr: 1, ..QpCaps::USUAL },
+            |_| Ok(Null::default()),
+        )
+        .unwrap();
         bench.iter(|| {
             for nth in 0..WINDOW {
                 qp.post_send(ping, nth as u32).unwrap();

@@ -81,6 +81,7 @@ cfg_if::cfg_if! {
         #[cfg(feature = "serde")]
         mod by_name;
         mod completion;
+        pub mod conditions;
         mod connections;
         mod engine;
         mod error;
@@ -106,7 +107,7 @@ cfg_if::cfg_if! {
         #[doc(no_inline)]
         pub use cq_verbs as verbs;
         pub use cq_verbs::setup::{
-            Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, FailedCall, Gid,
+            Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, Gid,
             GlobalRoute, InUse, Limit, MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
             QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
         };

@@ -116,7 +116,7 @@ impl Cq {
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
         self.raw().moderate(count, period).map_err(|error| {
             let refused = error::refused("moderate the completion queue's events", &error);
-            match refused.errno {
+            match refused.errno() {
                 Errno::EOPNOTSUPP => ModerateError::Unsupported,
                 _ => ModerateError::Refused(refused),
             }

@@ -41,7 +41,7 @@ impl<V> Attempt<V> for io::Result<V> {
 
 /// `attempt` completes the sentence "cannot …".
 pub(crate) fn refused(attempt: &'static str, error: &io::Error) -> DeviceError {
-    DeviceError { attempt, errno: errno(error) }
+    DeviceError::cannot(attempt, errno(error))
 }
 
 /// The first limit that more was asked of than the device has, or what it said otherwise.

@@ -192,9 +192,9 @@ mod trace;
 pub use cq_verbs as verbs;
 pub use cq_verbs::setup::{
     Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr,
-    DeviceError, Endpoint, EndpointError, Errno, FailedCall, Gid, GlobalRoute, InUse, Limit,
-    MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps,
-    QpState, QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
+    DeviceError, Endpoint, EndpointError, Errno, Gid, GlobalRoute, InUse, Limit, MemoryOptions,
+    ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
+    RangeError, RegisterError, ResizeError, Rule, SrqInit,
 };
 
 pub use crate::ah::AddressHandle;

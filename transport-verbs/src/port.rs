@@ -25,7 +25,7 @@ pub fn query(context: &Context, number: u8) -> Result<Port, DeviceError> {
         None if !port.is_ethernet => Ok(port),
         None => {
             let attempt = "find a GID of the port (give its network interface an address)";
-            Err(DeviceError { attempt, errno: Errno::EADDRNOTAVAIL })
+            Err(DeviceError::cannot(attempt, Errno::EADDRNOTAVAIL))
         }
     }
 }
@@ -34,7 +34,7 @@ pub fn query(context: &Context, number: u8) -> Result<Port, DeviceError> {
 pub fn query_gid(context: &Context, number: u8, index: u8) -> Result<Port, DeviceError> {
     let port = port::query(context, number).attempt("query the port")?;
     let table = port::gids(context, number).attempt("read the port's GIDs")?;
-    let none = DeviceError { attempt: "find a GID at that index", errno: Errno::ENOENT };
+    let none = DeviceError::cannot("find a GID at that index", Errno::ENOENT);
     table.iter().find(|entry| entry.index == index).map(|entry| with(port, entry)).ok_or(none)
 }
 

@@ -48,8 +48,8 @@ fn a_port_is_active_and_has_the_gid_that_it_says() {
     }
     assert!(context.port_with_gid(1, 255).is_err());
     for number in [0, context.attributes().phys_port_cnt + 1, u8::MAX] {
-        assert_eq!(context.port(number).unwrap_err().errno, Errno::EINVAL, "port {number}");
-        assert_eq!(context.gids(number).unwrap_err().errno, Errno::EINVAL, "port {number}");
+        assert_eq!(context.port(number).unwrap_err().errno(), Errno::EINVAL, "port {number}");
+        assert_eq!(context.gids(number).unwrap_err().errno(), Errno::EINVAL, "port {number}");
     }
 }
 

@@ -4,27 +4,31 @@
 //! ```
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
+//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
-//! use cq_verbs::budget::{Budgeted, Reservation};
+//! use cq_testing::fake::Script;
+//! use cq_verbs::budget::{Budgeted, Reserved};
 //!
 //! // A completion queue of 64 entries. On a device: `Budgeted::new(context.create_cq(64, None)?)`.
 //! let (mut device, consumer) = HeapCq::new(64)?.split();
 //! let mut cq = CompletionQueue::new(Budgeted::with_capacity(consumer, 64));
 //!
-//! // Each queue pair reserves an entry for each request that it may have outstanding.
+//! // Each queue pair, here a script, reserves an entry for each request that it may have outstanding.
 //! let budget = cq.get_ref().budget().clone(); // for other threads
-//! let first = Reservation::new(&budget, 40)?;
-//! let refused = Reservation::new(&budget, 40).unwrap_err();
+//! let script = Script::<1>::new(CqKey { index: 0, generation: 1 });
+//! let create = || Reserved::create([(&budget, 40)], || Ok::<_, ()>(&script));
+//! let first = create()?;
+//! let refused = create().unwrap_err();
 //! assert_eq!((refused.missing(), refused.pending), (16, false));
 //!
 //! // The queue pair is destroyed. Its last completions may still be in the queue: their entries are free once a poll has
 //! // found the queue empty.
 //! device.push(&Wc::new(1, WcStatus::SUCCESS, 7))?;
 //! drop(first);
-//! assert!(Reservation::new(&budget, 40).unwrap_err().pending, "try again after a poll that found nothing");
+//! assert!(create().unwrap_err().pending, "try again after a poll that found nothing");
 //! let mut buffer = [Wc::default(); 16];
 //! while !cq.poll(&mut buffer)?.is_empty() {}
-//! let second = Reservation::new(&budget, 40)?;
+//! let second = create()?;
 //! # drop(second);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -43,12 +47,13 @@
 //!
 //! A [`TrackedQp`](crate::tracked::TrackedQp) holds the reservations of its queue pair and never posts past them; a
 //! [`TrackedSrq`](crate::tracked::TrackedSrq) does so for a shared receive queue.
+//! A [`Reserved`] queue pair holds them for a program that counts by itself. Nothing reserves entries without an owner: it
+//! destroys the queue pair before it gives them back.
 //!
 //! # When entries are free again
 //! A queue pair that is destroyed or goes to RESET completes nothing more, but completions that came before are still in
 //! the queue. Their entries are free once the queue was empty: after a poll that began later and returned fewer
-//! completions than its buffer holds ([P2](cq_core::contract#p2)). [`Budgeted`] observes this on each poll. Drop a
-//! reservation only after its queue pair was destroyed, and call [`discard`](Reservation::discard) only after RESET.
+//! completions than its buffer holds ([P2](cq_core::contract#p2)). [`Budgeted`] observes this on each poll.
 //!
 //! Both are counted modulo 2³². So fewer than 2³² reservations must be dropped or discarded between two polls that find
 //! the queue empty.
@@ -62,6 +67,7 @@
 //! changes.
 
 mod reservation;
+mod reserved;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -73,6 +79,7 @@ use cq_core::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, 
 use cq_core::wc::Wc;
 
 pub use self::reservation::{Overdrawn, Reservation};
+pub use self::reserved::Reserved;
 use crate::device::{Cq, Destroy};
 use crate::polling::{ArmWc, PollWc};
 use crate::setup::{InUse, ModerateError, ResizeError};
@@ -121,12 +128,9 @@ impl Budget {
         sync::load_u32(&self.free)
     }
 
-    /// Takes entries of those that are free. The caller holds, or will take, as many as `beside` at the same time.
-    fn take(&self, entries: u32, beside: u32) -> Result<(), Overdrawn> {
-        let fits = || {
-            let capacity = sync::load_u32(&self.capacity);
-            entries.checked_add(beside).is_some_and(|all| all <= capacity)
-        };
+    /// Takes entries of those that are free. The caller takes `all` with those that it takes beside them.
+    fn take(&self, entries: u32, all: u64) -> Result<(), Overdrawn> {
+        let fits = || all <= sync::load_u32(&self.capacity).into();
         // Looked at first: what was given back before, and is not pending here, is free below.
         let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
         let refused = |free| Overdrawn { asked: entries, free, pending: pending && fits() };
@@ -243,7 +247,7 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
     ) -> Result<Result<u32, E>, Overdrawn> {
         let fewer = self.capacity.saturating_sub(capacity);
         // Taken before the queue shrinks, so that nobody reserves them meanwhile.
-        self.budget.take(fewer, 0)?;
+        self.budget.take(fewer, fewer.into())?;
         let mut unused = Unused { budget: &self.budget, entries: fewer };
         let resized = resize(&mut self.transport);
         if let Ok(now) = resized {

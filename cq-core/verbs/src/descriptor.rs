@@ -155,5 +155,5 @@ impl AsFd for Eventfd {
 
 /// What the system refused.
 pub(crate) fn refused(attempt: &'static str, errno: Errno) -> DeviceError {
-    DeviceError { attempt, errno: setup::Errno(errno.raw_os_error()) }
+    DeviceError::cannot(attempt, setup::Errno(errno.raw_os_error()))
 }

@@ -73,7 +73,8 @@
 //! Anything else is refused with an [`ExchangeError`]. The time limit is that of the whole step. The timeouts and the
 //! blocking mode of the stream are neither used nor changed.
 
-use alloc::vec::Vec;
+mod swap;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -83,6 +84,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+pub(crate) use self::swap::{Next, Step, Swap};
 use crate::descriptor::sleep;
 use crate::device::QueuePair;
 use crate::post::PostError;
@@ -90,16 +92,6 @@ use crate::setup::{Endpoint, EndpointError, ModifyError, Port};
 
 /// The version of the frames. Peers must have the same.
 pub const VERSION: u16 = 2;
-
-const MAGIC: [u8; 4] = *b"CQVB";
-pub(crate) const HEADER: usize = 8;
-
-/// The step of a frame.
-#[derive(Clone, Copy)]
-pub(crate) enum Step {
-    Endpoint = 1,
-    Ready = 2,
-}
 
 /// Why an exchange failed.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +107,7 @@ pub enum ExchangeError {
         /// The size of a frame.
         size: usize,
     },
-    /// The peer closed the stream.
+    /// The peer closed or reset the stream.
     #[error(
         "the peer closed the connection after {received} of {size} bytes: its own messages say why"
     )]
@@ -172,12 +164,6 @@ pub enum ConnectError {
     /// A receive could not be posted before the peer was told that it may send.
     #[error("the receives for the peer's first messages can't be posted")]
     Post(#[from] PostError),
-}
-
-impl From<Errno> for ExchangeError {
-    fn from(errno: Errno) -> Self {
-        Self::Stream(errno.into())
-    }
 }
 
 /// Connects a queue pair in RESET to that of the peer, which calls this, too: exchange, connect, barrier. Both may send
@@ -244,23 +230,6 @@ pub(crate) struct Timed<'s> {
     deadline: Option<Instant>,
 }
 
-/// The frame of a step.
-pub(crate) fn frame(step: Step, body: &[u8]) -> Vec<u8> {
-    [&MAGIC, &VERSION.to_be_bytes()[..], &(step as u16).to_be_bytes(), body].concat()
-}
-
-/// Whether a frame of this step begins like this.
-pub(crate) fn judge(header: [u8; HEADER], step: Step) -> Result<(), ExchangeError> {
-    let [m0, m1, m2, m3, v0, v1, s0, s1] = header;
-    let (found, ours) = ([m0, m1, m2, m3], step as u16);
-    match (u16::from_be_bytes([v0, v1]), u16::from_be_bytes([s0, s1])) {
-        _ if found != MAGIC => Err(ExchangeError::NotAPeer { found }),
-        (theirs, _) if theirs != VERSION => Err(ExchangeError::Version { theirs }),
-        (_, theirs) if theirs != ours => Err(ExchangeError::OutOfStep { theirs, ours }),
-        _ => Ok(()),
-    }
-}
-
 impl<'s> Timed<'s> {
     /// More time than the clock can express is no limit.
     pub(crate) fn new(stream: &'s impl AsFd, limit: Duration) -> Self {
@@ -280,77 +249,38 @@ impl<'s> Timed<'s> {
     }
 
     fn exchange(self, mine: &Endpoint) -> Result<Endpoint, ExchangeError> {
-        Ok(Endpoint::from_bytes(&self.swap(Step::Endpoint, &mine.to_bytes())?)?)
+        Ok(Endpoint::from_bytes(&self.swap(Step::Endpoint, mine.to_bytes())?)?)
     }
 
     fn barrier(self) -> Result<(), ExchangeError> {
-        self.swap(Step::Ready, &[]).map(|[]| ())
+        self.swap(Step::Ready, []).map(|[]| ())
     }
 
-    /// Sends a frame and reads the peer's.
-    fn swap<const N: usize>(self, step: Step, body: &[u8; N]) -> Result<[u8; N], ExchangeError> {
-        let sent = self.send_all(&frame(step, body));
-        // A peer that refused the frame may have sent something before it closed the stream.
-        let theirs = self.receive(step)?;
-        sent?;
-        Ok(theirs)
+    fn swap<const N: usize>(self, step: Step, body: [u8; N]) -> Result<[u8; N], ExchangeError> {
+        const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+        let mut swap = Swap::new(step, body);
+        loop {
+            let bytes = match swap.next()? {
+                Next::Send(bytes) => self.when(PollFlags::OUT, || send(self.stream, bytes, SEND)),
+                Next::Receive(buffer) => self.when(PollFlags::IN, || {
+                    recv(self.stream, buffer, RecvFlags::DONTWAIT).map(|(_, count)| count)
+                }),
+                Next::Done(theirs) => return Ok(theirs),
+            };
+            swap.did(bytes)?;
+        }
     }
 
-    /// Reads the peer's frame. Returns without the rest of one that begins wrongly.
-    fn receive<const N: usize>(self, step: Step) -> Result<[u8; N], ExchangeError> {
-        let (mut header, mut body) = ([0; HEADER], [0; N]);
-        let size = HEADER + N;
-        self.receive_part(&mut header, 0, size)?;
-        judge(header, step)?;
-        self.receive_part(&mut body, HEADER, size)?;
-        Ok(body)
-    }
-
-    /// Fills the part of a frame of `size` bytes that follows the first `before`.
-    fn receive_part(
+    /// Calls once the stream is ready or has failed. `None` if the deadline comes before.
+    fn when(
         self,
-        mut part: &mut [u8],
-        before: usize,
-        size: usize,
-    ) -> Result<(), ExchangeError> {
-        let mut received = before;
-        while !part.is_empty() {
-            if self.is_late(PollFlags::IN)? {
-                return Err(ExchangeError::TimedOut { received, size });
-            }
-            match recv(self.stream, &mut *part, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) | Err(Errno::CONNRESET) => {
-                    return Err(ExchangeError::Closed { received, size });
-                }
-                Ok((_, count)) => {
-                    received += count;
-                    part = &mut part[count..];
-                }
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
+        flags: PollFlags,
+        call: impl FnOnce() -> Result<usize, Errno>,
+    ) -> io::Result<Option<usize>> {
+        let stream = PollFd::from_borrowed_fd(self.stream, flags);
+        match sleep(&mut [stream], self.deadline)? {
+            Woken::DeadlinePassed => Ok(None),
+            _ => Ok(Some(call()?)),
         }
-        Ok(())
-    }
-
-    fn send_all(self, mut frame: &[u8]) -> Result<(), ExchangeError> {
-        let size = frame.len();
-        while !frame.is_empty() {
-            if self.is_late(PollFlags::OUT)? {
-                return Err(ExchangeError::TimedOut { received: 0, size });
-            }
-            match send(self.stream, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(count) => frame = &frame[count..],
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until the stream is ready or has failed, or a signal was handled; or until the deadline: then true.
-    fn is_late(self, flags: PollFlags) -> Result<bool, Errno> {
-        let woken = sleep(&mut [PollFd::from_borrowed_fd(self.stream, flags)], self.deadline)?;
-        Ok(woken == Woken::DeadlinePassed)
     }
 }

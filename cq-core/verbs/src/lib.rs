@@ -1,5 +1,6 @@
 //! The verbs API of [`cq_core`], for every transport: requests, device traits, accounting of requests and of completion-queue
-//! entries, connecting, several queues at once, tasks. `no_std`; what needs an operating system has the feature `std`.
+//! entries, connecting, several queues at once, tasks. `no_std`; what needs an operating system has the feature `std`. It needs
+//! atomic loads and stores of 32 bits; [`budget`] and [`tracked`] also need compare-and-swap.
 //!
 //! ```
 //! use cq_core::transport::CqKey;
@@ -33,11 +34,11 @@
 //! | [`ledger`], [`budget`], [`tracked`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries; queue pairs that keep both |
 //! | [`handlers`], [`counters`] | a handler for each queue pair; an observer that counts |
 //! | [`rpma`] | the completion-queue calls of librpma, and what its other calls are here |
-//! | `queue_set`, `wait_set`, `descriptor` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle; a channel with a descriptor (features `alloc`, `std`) |
-//! | `exchange`, `cm` | connecting over a socket; by IP addresses, through a connection manager as librdmacm is one (feature `std`) |
-//! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`) |
+//! | `queue_set`, `wait_set`, `descriptor` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle; a channel with a descriptor (feature `alloc`; the others `std`, Linux) |
+//! | `exchange`, `cm` | connecting over a socket; by IP addresses, through a connection manager as librdmacm is one (feature `std`, Linux) |
+//! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`, Unix) |
 //! | [`sync`] | the memory orderings and their rationale |
-//! | `guide` | guides (feature `std`): a first program, from C, poll-mode loops, events, sizing, a server of many clients, one of tokio, recovery |
+//! | `guide` | guides (feature `std`, Linux): a first program, from C, poll-mode loops, events, sizing, a server of many clients, one of tokio, recovery |
 //!
 //! The rules that are cited by number (`Q4`) are those of [the contract](cq_core::contract).
 //!
@@ -47,12 +48,12 @@
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
-//! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; budgets and counters that several own |
-//! | `std` | `alloc`, `HashMap` for [`handlers`]; on Linux `wait_set`, `descriptor`, `exchange` and `cm` |
-//! | `tokio` | `std`, and on Unix `task` |
+//! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; with compare-and-swap, budgets and counters that several own |
+//! | `std` | `alloc`, `HashMap` for [`handlers`]; on Linux `wait_set`, `descriptor`, `exchange`, `cm` and the guides |
+//! | `tokio` | `std`, `async` of `cq-core`, and on Unix `task` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
-//! | `serde` | `Serialize` and `Deserialize` for the types of [`setup`], requests, events, errors and counts |
-//! | `defmt` | `defmt::Format` for the same |
+//! | `serde` | `Serialize` and `Deserialize` for what travels: attributes, capacities, endpoints and addresses of [`setup`], operations, SGEs, events, refused requests, and counts |
+//! | `defmt` | `defmt::Format` for what firmware logs: requests, events, errors and counts |
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -38,8 +38,8 @@ pub use self::attr::{ModifyError, QpAttr};
 pub use self::device::{AtomicCap, DeviceAttr};
 pub use self::errno::Errno;
 pub use self::error::{
-    AddressError, ArmLimitError, CreateError, DeviceError, FailedCall, ModerateError,
-    RegisterError, ResizeError,
+    AddressError, ArmLimitError, CreateError, DeviceError, ModerateError, RegisterError,
+    ResizeError,
 };
 pub use self::in_use::InUse;
 pub use self::limit::Limit;

@@ -26,6 +26,7 @@ use super::channel::CompletionChannel;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
 use crate::completion::queue::{self, MAX_CQE, ring};
+use crate::conditions::no_memory;
 use crate::engine::Engine;
 use crate::engine::complete;
 use crate::error::{CreateError, Limit, Stuck};
@@ -217,7 +218,7 @@ impl Cq {
         let (queue, key) = deaths::retry_after_recovery(device, || {
             Queue::new(device.engine, capacity, ignore_overrun)
         })?;
-        let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
+        let none = no_memory(Layout::SLOTS_AT);
         let slot = completions.cq(queue.index);
         let ring = ring(completions, slot.fanin.location()).ok_or(none)?;
         let mut consumer = ring.into_consumer(0, OnChannel::named(key));

@@ -248,7 +248,7 @@ impl Context {
     /// As for [`gids`](Self::gids); or there is no GID at that index, or none any more.
     pub fn port_with_gid(&self, number: u8, index: u8) -> Result<Port, DeviceError> {
         let attempt = "find a GID at that index of the port's table";
-        let none = DeviceError { attempt, errno: Errno::ENOENT };
+        let none = DeviceError::cannot(attempt, Errno::ENOENT);
         self.current_port(number)?.with_gid(index).ok_or(none)
     }
 
@@ -313,6 +313,6 @@ impl Context {
 
 fn check_number(port: u8) -> Result<(), DeviceError> {
     let attempt = "query the port: the device has port 1 only";
-    let none = DeviceError { attempt, errno: Errno::EINVAL };
+    let none = DeviceError::cannot(attempt, Errno::EINVAL);
     if port == port::NUMBER { Ok(()) } else { Err(none) }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::completion::channel::EventChannel;
+use crate::conditions::FORKED;
 use crate::engine::Engine;
 use crate::error::{CreateError, Limit};
 use crate::lifecycle::Device;
@@ -41,7 +42,7 @@ impl Domain {
     /// A new domain, without objects.
     pub fn new(device: &'static Device, events: &Arc<EventChannel>) -> Result<Self, CreateError> {
         if !device.shm.is_ours() {
-            return Err(CreateError::Forked);
+            return Err(FORKED.into());
         }
         let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
         let number = device.memory.next_domain().ok_or(full)?;

@@ -17,6 +17,7 @@ use self::counted::Counted;
 use crate::api::cq::{CqHandle, Queue};
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
+use crate::conditions::{FORKED, PEER_SUSPENDED};
 use crate::engine::connection::Connection;
 use crate::engine::identity;
 use crate::engine::queue_pair::{ClaimedQp, Setup};
@@ -192,7 +193,7 @@ impl QueuePair {
     pub fn state(&self) -> Result<QpState, DeviceError> {
         match self.claimed.queue.engine.shm.is_ours() {
             true => Ok(self.current_state()),
-            false => Err(DeviceError { attempt: "query the queue pair", errno: Errno::ENODEV }),
+            false => Err(DeviceError::cannot("query the queue pair", Errno::ENODEV)),
         }
     }
 
@@ -250,11 +251,10 @@ impl QueuePair {
     ///
     /// # Errors
     /// The transition does not exist, attributes are missing or not allowed, a value is out of range, or this is a
-    /// forked child: nothing was changed. [`PeerSuspended`](ModifyError::PeerSuspended): the peer's process is
-    /// suspended in the middle of a message, and the queue pair is in ERR.
+    /// forked child: nothing was changed. [`PEER_SUSPENDED`]: the queue pair is in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         if !self.claimed.queue.engine.shm.is_ours() {
-            return Err(ModifyError::Forked);
+            return Err(FORKED.into());
         }
         let (from, to) = self.change(attr)?;
         if from != to {
@@ -264,7 +264,7 @@ impl QueuePair {
             );
         }
         if to == QpState::RESET {
-            self.claimed.reset().map_err(|_| ModifyError::PeerSuspended)?;
+            self.claimed.reset().map_err(|_| PEER_SUSPENDED)?;
             self.emptied = self.claimed.queue.slot.recv.posted();
             self.received = self.emptied;
             self.given = QpAttr::new();
@@ -275,9 +275,8 @@ impl QueuePair {
     }
 
     /// Destroys the queue pair, as dropping does. Outstanding requests are dropped; completions stay in the completion
-    /// queues. It waits as [`modify`](Self::modify) to RESET does. Where that would fail with
-    /// [`PeerSuspended`](ModifyError::PeerSuspended), the memory of its receives may be written to until it is
-    /// deregistered.
+    /// queues. It waits as [`modify`](Self::modify) to RESET does. Where that would fail with [`PEER_SUSPENDED`], the
+    /// memory of its receives may be written to until it is deregistered.
     pub fn destroy(self) {
         drop(self);
     }

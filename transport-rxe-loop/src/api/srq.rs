@@ -10,10 +10,11 @@ use cq_verbs::wr::RecvWr;
 use super::cq::Queue as Cq;
 use super::domain::Domain;
 use crate::completion::channel::Source;
+use crate::conditions::{FORKED, no_memory};
 use crate::engine::entry::SrqSlot;
 use crate::engine::ring::{MAX_QP_WR, Ring, RingLayout, put_all};
 use crate::engine::{self, Engine, complete, identity, send_queue};
-use crate::error::{CreateError, Limit, Stuck};
+use crate::error::{CreateError, Limit};
 use crate::lifecycle::deaths;
 use crate::memory::sge::MAX_SGE;
 use crate::protocol::number::{CqIndex, Position, QpNumber, SrqNumber};
@@ -69,7 +70,7 @@ impl Shared {
         let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
         let (index, generation) = srqs.claim(engine.shm.attachment()).ok_or(full)?;
         let number: SrqNumber = identity::number_of(srqs, index, generation);
-        let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
+        let (slot, none) = (srqs.at(index), no_memory(bytes));
         let ring = shape.ring(engine.shm, ring_at).ok_or(none)?;
         let queue = engine::srq::at(engine.shm, slot, slots_at, max_wr).ok_or(none)?;
         shape.record(&slot.ring, ring_at);
@@ -315,11 +316,10 @@ impl SharedReceiveQueue {
             return Err(ArmLimitError::TooMany { asked: limit, max });
         }
         if !shared.is_there() {
-            return Err(ArmLimitError::Forked);
+            return Err(FORKED.into());
         }
         let pool = &shared.slot.pool;
-        let _guard =
-            shared.engine.memory.lock(pool.lock(), || {}).map_err(|Stuck| ArmLimitError::Stuck)?;
+        let _guard = shared.engine.memory.lock(pool.lock(), || {}).map_err(DeviceError::from)?;
         pool.arm(limit);
         Ok(())
     }
@@ -333,7 +333,7 @@ impl SharedReceiveQueue {
             true => Ok(self.shared.slot.pool.limit()),
             false => {
                 let attempt = "query the shared receive queue";
-                Err(DeviceError { attempt, errno: Errno::ENODEV })
+                Err(DeviceError::cannot(attempt, Errno::ENODEV))
             }
         }
     }

@@ -23,6 +23,7 @@ use self::source::count;
 pub use self::source::{QP_EVENTS, Source, nodes};
 use super::Completions;
 use super::fifo::{self, Fifo};
+use crate::conditions::FORKED;
 use crate::error::{CreateError, Limit};
 use crate::protocol::channel::{Board, EventNode, Events, Owned, Pipe, Unopened};
 use crate::protocol::life::Life;
@@ -97,7 +98,7 @@ impl From<ChannelError> for CreateError {
     fn from(why: ChannelError) -> Self {
         match why {
             ChannelError::Create(why) => why,
-            ChannelError::System(why) => Self::System(why.for_object("a FIFO in /dev/shm")),
+            ChannelError::System(why) => why.for_object("a FIFO in /dev/shm").into(),
         }
     }
 }
@@ -105,7 +106,7 @@ impl From<ChannelError> for CreateError {
 impl EventChannel {
     pub fn new(completions: &'static Completions) -> Result<Self, ChannelError> {
         if !completions.shm.is_ours() {
-            return Err(CreateError::Forked.into());
+            return Err(CreateError::from(FORKED).into());
         }
         let channels = &completions.channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };

@@ -147,7 +147,7 @@ impl Engine {
     pub fn current_port(&self) -> Result<&Port, DeviceError> {
         let refreshed = if self.shm.is_ours() { self.port.refresh() } else { Ok(()) };
         let attempt = "list the addresses of this machine";
-        refreshed.map_err(|SystemError { errno, .. }| DeviceError { attempt, errno })?;
+        refreshed.map_err(|SystemError { errno, .. }| DeviceError::cannot(attempt, errno))?;
         Ok(&self.port)
     }
 

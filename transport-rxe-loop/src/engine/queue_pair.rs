@@ -14,6 +14,7 @@ use super::{
 use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
 use crate::completion::queue;
+use crate::conditions::no_memory;
 use crate::error::{CreateError, Limit, Stuck};
 use crate::protocol::number::{CqIndex, QpNumber, SrqNumber};
 use crate::protocol::send_slots::SendSlots;
@@ -96,7 +97,7 @@ impl ClaimedQp {
         let bytes = sends.bytes_of_sends() + recvs.bytes();
         let extent = Extent::allocate(engine.shm, bytes)?;
         let (at, recvs_at) = (extent.offset(), extent.offset() + sends.bytes_of_sends() as u32);
-        let none = CreateError::NoMemory { bytes };
+        let none = no_memory(bytes);
         let send_ring = sends.ring(engine.shm, at).ok_or(none)?;
         let send_slots = sends.send_slots(engine.shm, at).ok_or(none)?;
         let recv_ring = recvs.ring(engine.shm, recvs_at).ok_or(none)?;

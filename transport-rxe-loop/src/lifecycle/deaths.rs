@@ -14,6 +14,8 @@
 //! All survivors do steps 1 and 2, each by itself, so that a survivor which is suspended meanwhile delays no other;
 //! step 3 is done by one at a time. [`Device`] lists the tables, and each table implements [its own steps](DeathRecovery).
 
+use cq_verbs::setup::Errno;
+
 use super::Device;
 use crate::completion::channel::{self, ChannelError};
 use crate::engine::queue_pair;
@@ -68,7 +70,7 @@ pub trait IsExhausted {
 
 impl IsExhausted for CreateError {
     fn is_exhausted(&self) -> bool {
-        matches!(self, Self::TableFull { .. } | Self::NoMemory { .. })
+        self.errno() == Errno::ENOMEM
     }
 }
 

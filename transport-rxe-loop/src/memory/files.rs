@@ -12,6 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::conditions::{file_size_limit, shared_memory_full};
 use crate::error::RegisterError;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
@@ -27,7 +28,7 @@ const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Shared memory is full, or the system fails; no file is left behind.
 pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping, RegisterError> {
     if let Some(limit) = file::size_limit(len as u64) {
-        return Err(RegisterError::FileSizeLimit { len, limit });
+        return Err(file_size_limit(len, limit).into());
     }
     let memory = create(path).map_err(failed("open")).and_then(|file| {
         steps::done(Step::Made);
@@ -39,7 +40,7 @@ pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping,
     });
     memory.map_err(|(call, errno)| match (call, errno) {
         ("open", _) => refused(call, path, errno),
-        (_, Errno::NOSPC | Errno::FBIG) => RegisterError::SharedMemoryFull { len },
+        (_, Errno::NOSPC | Errno::FBIG) => shared_memory_full(len).into(),
         (_, Errno::NOMEM | Errno::FAULT) => {
             RegisterError::NoMemory { len, errno: cq_verbs::setup::Errno(errno.raw_os_error()) }
         }
@@ -48,7 +49,7 @@ pub fn make(path: &Path, len: usize, options: &MemoryOptions) -> Result<Mapping,
 }
 
 fn refused(call: &'static str, path: &Path, errno: Errno) -> RegisterError {
-    RegisterError::System(SystemError::at(call, path, errno).for_object("a file in /dev/shm"))
+    SystemError::at(call, path, errno).for_object("a file in /dev/shm").into()
 }
 
 /// Creates a file. An existing one was left by a dead process that had the same table entry.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Memory;
 use super::region::RegionEntry;
+use crate::conditions::FORKED;
 use crate::error::RegisterError;
 use crate::memory::key::Key;
 use crate::protocol::number::RegionIndex;
@@ -24,7 +25,7 @@ impl OwnedEntry {
     /// All are in use, or this is a forked child.
     pub fn claim(memory: &'static Memory) -> Result<Self, RegisterError> {
         if !memory.shm.is_ours() {
-            return Err(RegisterError::Forked);
+            return Err(FORKED.into());
         }
         let full = RegisterError::TableFull { max: memory.mrs.len() };
         let (index, generation) = memory.mrs.claim(memory.shm.attachment()).ok_or(full)?;

@@ -4,10 +4,13 @@
 //! is used again, and pages that were never touched stay so. Where the search begins is a hint, which processes change
 //! without the lock; behind it, the search begins anew at the start.
 
+use cq_verbs::setup::DeviceError;
+
 use super::Shm;
 use super::mapping::Shared;
 use super::recovery::DeathRecovery;
-use crate::error::{AllocError, Stuck};
+use crate::conditions::{FORKED, no_memory};
+use crate::error::Stuck;
 use crate::protocol::arena::Granules;
 use crate::protocol::lock::{AttachmentId, AttachmentKey};
 use crate::protocol::steps::{self, Step};
@@ -79,12 +82,12 @@ impl Extent {
     ///
     /// # Errors
     /// There is no such free extent; this is a forked child; or a process is suspended while it allocates.
-    pub fn allocate(shm: &'static Shm, bytes: usize) -> Result<Self, AllocError> {
+    pub fn allocate(shm: &'static Shm, bytes: usize) -> Result<Self, DeviceError> {
         if !shm.is_ours() {
-            return Err(AllocError::Forked);
+            return Err(FORKED);
         }
         let granules = bytes.div_ceil(GRANULE).max(1);
-        let full = AllocError::Full { bytes };
+        let full = no_memory(bytes);
         let first = take(shm, granules)?.ok_or(full)?;
         let extent = Self { shm, first, granules };
         let words = granules * GRANULE / size_of::<u64>();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cq_verbs::setup::{Errno, FailedCall};
+use cq_verbs::setup::{DeviceError, Errno};
 use rustix::fs::statvfs;
 use thiserror::Error;
 
@@ -41,9 +41,9 @@ impl SystemError {
     }
 
     /// The same, of an object that has no name of its own.
-    pub(crate) fn for_object(self, object: &'static str) -> FailedCall {
-        let Self { call, errno, advice, .. } = self;
-        FailedCall { call, object, errno, advice }
+    pub(crate) fn for_object(self, object: &'static str) -> DeviceError {
+        let failed = DeviceError::new("{} of {} failed: {errno}: {}", self.errno);
+        failed.text(self.call).text(object).text(self.advice)
     }
 
     /// The same, for so many bytes of the path.

@@ -4,6 +4,7 @@
 use crate::common::*;
 use cq_verbs::setup::Gid;
 use cq_verbs::wr::{SendFlags, SendOp};
+use transport_rxe_loop::conditions::shared_memory_full;
 use transport_rxe_loop::{ModifyError, QpAttrMask, RegisterError};
 
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
@@ -128,13 +129,13 @@ fn x07_memory_of_no_bytes_or_past_the_end_of_all_addresses_is_not_registered() {
     assert_eq!(pd.allocate(0, ALL).unwrap_err(), RegisterError::Empty);
     for len in [1 << 47, isize::MAX as usize, usize::MAX] {
         let error = pd.allocate(len, ALL).unwrap_err();
-        assert_eq!(error, RegisterError::SharedMemoryFull { len });
+        assert_eq!(error, shared_memory_full(len).into());
     }
     let one = pd.allocate(1, ALL).unwrap();
     assert_eq!((one.len(), one.sge(0, 1).unwrap().length), (1, 1));
     // The places in the table were given back.
     let (len, max) = (1 << 46, open().attributes().max_mr);
-    let error = RegisterError::SharedMemoryFull { len };
+    let error = RegisterError::from(shared_memory_full(len));
     assert!(error.to_string().contains("/dev/shm"));
     assert!((0..max).all(|_| pd.allocate(len, ALL).unwrap_err() == error));
 }

@@ -5,8 +5,9 @@ use std::error::Error;
 
 use crate::common::*;
 use cq_verbs::causes::Causes;
+use transport_rxe_loop::conditions::{self, FORKED};
 use transport_rxe_loop::{
-    AtomicCap, AttachError, FaultsError, LimitsTextError, OpenError, devices,
+    AtomicCap, AttachError, Errno, FaultsError, LimitsTextError, OpenError, devices,
 };
 
 #[test]
@@ -131,6 +132,26 @@ fn keys_stay_away_for_long_when_their_owners_have_gone() {
     }
 }
 
+#[test]
+fn x07_what_only_this_device_refuses_says_what_to_do_and_has_its_number() {
+    let all = [
+        (conditions::STUCK, 16, "resume it or end it, then try again"),
+        (conditions::FORKED, 19, "open it in this one, too"),
+        (conditions::PEER_SUSPENDED, 16, "resume or end it"),
+        (conditions::no_memory(12345), 12, "no 12345 contiguous bytes left: create smaller queues"),
+        (
+            conditions::shared_memory_full(12345),
+            12,
+            "no space for 12345 bytes: free some of /dev/shm",
+        ),
+        (conditions::file_size_limit(12345, 6), 27, "may have 6 bytes, and the region needs 12345"),
+    ];
+    for (condition, number, text) in all {
+        assert_eq!(condition.errno(), Errno(number), "{condition}");
+        assert!(condition.to_string().contains(text), "{condition}");
+    }
+}
+
 /// Whether each error says its own sentence only: what a cause says is said by the cause.
 fn says_its_own_only(error: &dyn Error) -> bool {
     error.source().is_none_or(|cause| {
@@ -141,7 +162,7 @@ fn says_its_own_only(error: &dyn Error) -> bool {
 #[test]
 fn a_cause_is_told_once() {
     let errors: [OpenError; 4] = [
-        CreateError::Forked.into(),
+        CreateError::from(FORKED).into(),
         AttachError::Linked { path: "/nowhere".into() }.into(),
         FaultsError::NotText.into(),
         LimitsTextError::NotText.into(),

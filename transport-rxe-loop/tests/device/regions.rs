@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use transport_rxe_loop::conditions::shared_memory_full;
 use transport_rxe_loop::{MemoryOptions, RegisterError};
 
 use crate::common::*;
@@ -54,7 +55,7 @@ fn memory_is_the_same_with_every_option() {
         let (len, access) = (usize::MAX, Access::LOCAL_WRITE);
         assert_eq!(
             refused(allocate(len, access)),
-            Some(RegisterError::SharedMemoryFull { len }),
+            Some(shared_memory_full(len).into()),
             "before a page is asked for"
         );
     }

@@ -182,7 +182,7 @@ fn lacks_descriptors() {
         assert_eq!(to("10.1.2.3").unwrap_err().errno(), EMFILE);
         assert_eq!(context.port(1).unwrap(), port);
         assert_eq!(qp.modify(&rtr).unwrap_err().errno(), EMFILE);
-        assert_eq!(context.gids(1).unwrap_err().errno, EMFILE);
+        assert_eq!(context.gids(1).unwrap_err().errno(), EMFILE);
     }
     drop(all);
     qp.modify(&rtr).unwrap();

@@ -12,8 +12,8 @@ pub use cq_verbs::async_event::AsyncEventType;
 pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
 pub use cq_verbs::post::{Post, Refused};
 pub use cq_verbs::setup::{
-    Access, AddressVector, Endpoint, MemoryOptions, ModifyError, Port, QpAttr, QpCaps, QpState,
-    QpType, SrqInit, inc_rkey,
+    Access, AddressVector, Endpoint, MemoryOptions, Port, QpAttr, QpCaps, QpState, QpType, SrqInit,
+    inc_rkey,
 };
 pub use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 pub use rustix::process::Signal;

@@ -126,7 +126,7 @@ numbers! {
     RegisterError { error => Errno::of(error.errno().0); }
     ModifyError { error => Errno::of(error.errno().0); }
     AddressError { error => Errno::of(error.errno().0); }
-    DeviceError { error => Errno::of(error.errno.0); }
+    DeviceError { error => Errno::of(error.errno().0); }
     cq_verbs::setup::Errno { errno => Errno::of(errno.0); }
     rustix::io::Errno { errno => Errno::of(errno.raw_os_error()); }
     OpenError { error => Errno::of(error.errno().0); }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
 use cq_testing::fault::Dice;
-use cq_verbs::budget::{Budget, Budgeted, Reservation};
+use cq_verbs::budget::{Budget, Budgeted, Reserved};
 use cq_verbs::ledger::{Generation, Receives, Sends};
+use cq_verbs::post::PostError;
 
 use super::stand::*;
 
@@ -20,26 +21,39 @@ const SHARED: usize = 5;
 /// The most queue pairs at a time.
 const MOST: u32 = 8;
 
-type Entries = Reservation<Arc<Budget>>;
+type Of<Q> = Reserved<Q, Arc<Budget>, 2>;
 type Queue<D> = CompletionQueue<Budgeted<<D as Device>::Cq, Arc<Budget>>>;
 
 /// A queue pair, its peer, and what is outstanding.
 struct Member<D: Device> {
-    // Destroyed before its reservations are dropped.
-    qp: D::Qp,
+    /// With entries for its sends, and for its receives: none if it takes them from the shared queue.
+    qp: Of<D::Qp>,
     peer: D::Qp,
     sends: Sends<(), DEPTH>,
     receives: Receives<(), DEPTH>,
-    send_entries: Entries,
-    /// `None` if it takes its receives from the shared queue.
-    recv_entries: Option<Entries>,
+}
+
+/// A shared receive queue. Nothing uses it any more when it is destroyed.
+struct Shared<Q>(Q);
+
+impl<Q: Srq> Post for Shared<Q> {
+    fn post_send(&mut self, _: &[SendWr<'_>]) -> Result<(), PostError> {
+        unreachable!("it has no sends")
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.0.post_recv(list)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        true
+    }
 }
 
 struct Program<D: Device> {
     members: Vec<Member<D>>,
-    srq: D::Srq,
+    srq: Of<Shared<D::Srq>>,
     shared: Receives<(), SHARED>,
-    shared_entries: [Entries; 2],
     cqs: [Queue<D>; 2],
     /// The end that the peers are made from.
     hub: End<D>,
@@ -57,16 +71,14 @@ impl<D: Device> Program<D> {
             let capacity = cq.capacity();
             CompletionQueue::new(Budgeted::with_capacity(cq, capacity))
         });
-        let shared_entries = cqs.each_ref().map(|cq| {
-            Reservation::new(cq.get_ref().budget(), SHARED as u32)
-                .expect("nothing else is reserved")
-        });
         let init = SrqInit { max_wr: 15, max_sge: 1 };
+        let queues = cqs.each_ref().map(|cq| (cq.get_ref().budget(), SHARED as u32));
+        let srq = Reserved::create(queues, || device.create_srq(&pd, &init).map(Shared))
+            .expect("nothing else is reserved");
         Self {
             members: Vec::new(),
-            srq: device.create_srq(&pd, &init).expect(NOT_OFFERED),
+            srq: srq.expect(NOT_OFFERED),
             shared: Receives::new(Generation::unique()),
-            shared_entries,
             cqs,
             hub: End::far(&Plan::default()),
             pd,
@@ -105,26 +117,21 @@ impl<D: Device> Program<D> {
         let [sender, receiver] = [self.below(2), self.below(2)];
         let [sends, receives] = [1 + self.below(DEPTH), self.below(1 + DEPTH)];
         let is_shared = self.dice.below(3) == 0;
-        let budget = |nth: usize| self.cqs[nth].get_ref().budget();
-        let Ok(send_entries) = Reservation::new(budget(sender), sends as u32) else { return };
-        let recv_entries = match is_shared {
-            true => None,
-            false => match Reservation::new(budget(receiver), receives as u32) {
-                Ok(entries) => Some(entries),
-                Err(_) => return,
-            },
+        let [send_queue, recv_queue] = [sender, receiver].map(|nth| self.cqs[nth].get_ref());
+        let (srq, receives) = match is_shared {
+            true => (Some(&self.srq.get_ref().0), 0),
+            false => (None, receives),
         };
-        let [send_cq, recv_cq]: [&D::Cq; 2] =
-            [sender, receiver].map(|nth| self.cqs[nth].get_ref().unbudgeted());
-        let srq = is_shared.then_some(&self.srq);
-        let init = QpInit { recv_cq, srq, ..small(send_cq) };
+        let recv_cq: &D::Cq = recv_queue.unbudgeted();
+        let init = QpInit { recv_cq, srq, ..small(send_queue.unbudgeted()) };
+        let queues = [(send_queue.budget(), sends as u32), (recv_queue.budget(), receives as u32)];
+        let created = Reserved::create(queues, || self.device.create_qp(&self.pd, &init));
+        let Ok(created) = created else { return };
         let mut member = Member {
-            qp: self.device.create_qp(&self.pd, &init).unwrap(),
+            qp: created.unwrap(),
             peer: self.hub.second(),
             sends: Sends::new(Generation::unique()),
             receives: Receives::new(Generation::unique()),
-            send_entries,
-            recv_entries,
         };
         member.connect();
         self.members.push(member);
@@ -139,27 +146,21 @@ impl<D: Device> Program<D> {
         let is_signaled = self.dice.below(4) > 0;
         let remote = self.hub.remote(0);
         let Some(member) = self.member() else { return };
-        member.sends.set_limit(member.send_entries.usable() as usize);
+        let [usable, _] = member.qp.usable();
+        member.sends.set_limit(usable as usize);
         let wr = SendWr::write_inline(0, b"x", remote);
         let wr = if is_signaled { wr } else { wr.unsignaled() };
         // As many as there is space for, whatever the state: a refusal is one answer, flushed requests are another.
-        while member.sends.post(&mut member.qp, wr, ()).is_ok() {}
+        while member.sends.post(member.qp.get_mut(), wr, ()).is_ok() {}
     }
 
     fn post_receives(&mut self) {
-        let usable = self.shared_entries.iter_mut().map(|entries| entries.usable()).min();
-        self.shared.set_limit(usable.unwrap_or(0) as usize);
-        while self.srq_post() {}
+        self.shared.set_limit(self.srq.usable().into_iter().min().unwrap_or(0) as usize);
+        while self.shared.post(self.srq.get_mut(), &[], ()).is_ok() {}
         let Some(member) = self.member() else { return };
-        let Some(entries) = &mut member.recv_entries else { return };
-        member.receives.set_limit(entries.usable() as usize);
-        while member.receives.post(&mut member.qp, &[], ()).is_ok() {}
-    }
-
-    fn srq_post(&mut self) -> bool {
-        let list = &mut [RecvWr::new(0, &[])];
-        let srq = &mut self.srq;
-        self.shared.post_list_by(list, |_| (), |list| srq.post_recv(list)).is_ok()
+        let [_, usable] = member.qp.usable();
+        member.receives.set_limit(usable as usize);
+        while member.receives.post(member.qp.get_mut(), &[], ()).is_ok() {}
     }
 
     fn send_to_member(&mut self) {
@@ -170,7 +171,7 @@ impl<D: Device> Program<D> {
 
     fn fail(&mut self) {
         if let Some(member) = self.member() {
-            member.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+            member.qp.get_mut().modify(&QpAttr::to(QpState::ERR)).unwrap();
         }
     }
 
@@ -235,8 +236,8 @@ impl<D: Device> Program<D> {
 
 impl<D: Device> Member<D> {
     fn connect(&mut self) {
-        connect(&mut self.qp, self.peer.number());
-        connect(&mut self.peer, self.qp.number());
+        connect(self.qp.get_mut(), self.peer.number());
+        connect(&mut self.peer, self.qp.get_ref().number());
     }
 
     fn retire(&mut self, wc: &Wc) -> bool {
@@ -245,13 +246,10 @@ impl<D: Device> Member<D> {
 
     /// Goes to RESET, whatever is outstanding or unpolled, and connects again.
     fn reset(&mut self) {
-        for qp in [&mut self.qp, &mut self.peer] {
-            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-        }
-        self.send_entries.discard(self.sends.outstanding() as u32);
-        if let Some(entries) = &mut self.recv_entries {
-            entries.discard(self.receives.outstanding() as u32);
-        }
+        let outstanding = [self.sends.outstanding(), self.receives.outstanding()];
+        let to_reset = QpAttr::to(QpState::RESET);
+        self.qp.reset(outstanding.map(|count| count as u32), |qp| qp.modify(&to_reset)).unwrap();
+        self.peer.modify(&to_reset).unwrap();
         self.sends.restart(Generation::unique(), drop);
         self.receives.restart(Generation::unique(), drop);
         self.connect();

@@ -8,10 +8,9 @@ use super::Budget;
 use crate::sync;
 
 /// Entries of a completion queue that are reserved for the requests of one send or receive queue. See
-/// [the module](super).
-///
-/// Drop it after the queue pair was destroyed: its entries can then be reserved again once a poll has found the
-/// completion queue empty.
+/// [the module](super). The owner of the queue pair holds it: a [`Reserved`](super::Reserved), a
+/// [`TrackedQp`](crate::tracked::TrackedQp) or a [`TrackedSrq`](crate::tracked::TrackedSrq), which destroys the queue pair
+/// before it gives the entries back.
 #[derive(Debug)]
 pub struct Reservation<B: Deref<Target = Budget>> {
     budget: B,
@@ -23,57 +22,52 @@ pub struct Reservation<B: Deref<Target = Budget>> {
 }
 
 impl<B: Deref<Target = Budget>> Reservation<B> {
-    /// Reserves entries. 0 reserves none, for a queue without requests.
+    /// Reserves entries of several queues, or of one several times, for what `create` returns: all or none.
     ///
     /// # Errors
-    /// Fewer are free.
-    pub fn new(budget: &B, entries: u32) -> Result<Self, Overdrawn>
+    /// Fewer are free; the inner error is that of `create`. None are reserved.
+    pub(crate) fn for_created<T, E, const QUEUES: usize>(
+        queues: [(&B, u32); QUEUES],
+        create: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Result<(T, [Self; QUEUES]), E>, Overdrawn>
     where
         B: Clone,
     {
-        Self::beside(budget, entries, 0)
-    }
-
-    /// Reserves entries of two queues, or of one twice: both or none.
-    ///
-    /// # Errors
-    /// Fewer are free.
-    pub(crate) fn pair(budgets: [&B; 2], entries: [u32; 2]) -> Result<[Self; 2], Overdrawn>
-    where
-        B: Clone,
-    {
-        let [first, second] = budgets.map(|budget| &**budget);
-        let beside = |other: u32| if ptr::eq(first, second) { other } else { 0 };
-        let first = Self::beside(budgets[0], entries[0], beside(entries[1]))?;
-        match Self::beside(budgets[1], entries[1], beside(entries[0])) {
-            Ok(second) => Ok([first, second]),
-            Err(overdrawn) => {
-                first.cancel();
-                Err(overdrawn)
-            }
+        let taken = queues.map(|(budget, entries)| {
+            let is_same = |other: &B| ptr::eq::<Budget>(&**other, &**budget);
+            let same = queues.iter().filter(|(other, _)| is_same(other));
+            let all = same.map(|(_, entries)| u64::from(*entries)).sum();
+            // Cloned first: nothing is taken if that panics.
+            let budget = budget.clone();
+            budget.take(entries, all)?;
+            Ok(Self { budget, entries, stale: 0, asked: 0 })
+        });
+        let cancel =
+            |taken: [Result<Self, _>; QUEUES]| taken.into_iter().flatten().for_each(Self::cancel);
+        if let Some(&overdrawn) = taken.iter().find_map(|taken| taken.as_ref().err()) {
+            cancel(taken);
+            return Err(overdrawn);
         }
-    }
-
-    fn beside(budget: &B, entries: u32, beside: u32) -> Result<Self, Overdrawn>
-    where
-        B: Clone,
-    {
-        // Cloned first: nothing is taken if that panics.
-        let budget = budget.clone();
-        budget.take(entries, beside)?;
-        Ok(Self { budget, entries, stale: 0, asked: 0 })
+        Ok(match create() {
+            Ok(created) => {
+                Ok((created, taken.map(|taken| taken.unwrap_or_else(|_| unreachable!()))))
+            }
+            Err(error) => {
+                cancel(taken);
+                Err(error)
+            }
+        })
     }
 
     /// The number of entries.
-    #[must_use]
-    pub const fn entries(&self) -> u32 {
+    pub(crate) const fn entries(&self) -> u32 {
         self.entries
     }
 
     /// The number of requests that may be outstanding now: all entries, except those that requests from before a RESET
     /// may still use.
     #[inline]
-    pub fn usable(&mut self) -> u32 {
+    pub(crate) fn usable(&mut self) -> u32 {
         if self.stale != 0 {
             self.refresh();
         }
@@ -82,7 +76,7 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
 
     /// The queue pair went to RESET with so many requests outstanding. Their entries can be used again once a poll has
     /// found the completion queue empty.
-    pub fn discard(&mut self, outstanding: u32) {
+    pub(crate) fn discard(&mut self, outstanding: u32) {
         if outstanding != 0 {
             self.refresh();
             self.stale = self.stale.saturating_add(outstanding).min(self.entries);
@@ -91,7 +85,7 @@ impl<B: Deref<Target = Budget>> Reservation<B> {
     }
 
     /// Gives the entries back at once: no request has used them.
-    pub(crate) fn cancel(mut self) {
+    fn cancel(mut self) {
         sync::give(&self.budget.free, self.entries);
         self.keep();
     }

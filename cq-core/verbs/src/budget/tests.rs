@@ -1,5 +1,7 @@
 //! Counts that are at their ends.
 
+use core::convert::Infallible;
+
 use super::*;
 
 /// A poll finds nothing.
@@ -32,6 +34,11 @@ fn poll(queue: &mut Queue<'_>) {
     assert_eq!(queue.poll(&mut [Wc::default()]), Ok(0));
 }
 
+fn reserve<'b>(queue: &Queue<'b>, entries: u32) -> Result<Reservation<&'b Budget>, Overdrawn> {
+    let created = Reservation::for_created([(queue.budget(), entries)], || Ok::<_, Infallible>(()));
+    created.map(|Ok(((), [reservation]))| reservation)
+}
+
 /// Requests that are asked shortly before a count of 32 or 31 bits ends.
 const STARTS: [u32; 4] = [0, (1 << 31) - 2, u32::MAX - 1, u32::MAX];
 
@@ -40,7 +47,7 @@ fn o07_a_request_is_answered_once_whatever_its_number_is() {
     for start in STARTS {
         let mut storage = Budget::new();
         let mut queue = queue(&mut storage, start);
-        let mut entries = Reservation::new(queue.budget(), 2).unwrap();
+        let mut entries = reserve(&queue, 2).unwrap();
         for _ in 0..5 {
             entries.discard(1);
             assert_eq!((entries.usable(), entries.usable()), (1, 1), "from {start}");
@@ -56,7 +63,7 @@ fn o07_an_answer_lasts_however_many_requests_follow() {
         for more in [1, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX] {
             let mut storage = Budget::new();
             let mut queue = queue(&mut storage, start);
-            let mut entries = Reservation::new(queue.budget(), 2).unwrap();
+            let mut entries = reserve(&queue, 2).unwrap();
             entries.discard(2);
             poll(&mut queue);
             pass(&mut queue, more);
@@ -71,7 +78,7 @@ fn o07_a_request_waits_for_its_answer_however_many_follow() {
         for more in [1, (1 << 31) - 1, 1 << 31, u32::MAX - 1] {
             let mut storage = Budget::new();
             let mut queue = queue(&mut storage, start);
-            let mut entries = Reservation::new(queue.budget(), 2).unwrap();
+            let mut entries = reserve(&queue, 2).unwrap();
             entries.discard(2);
             sync::ask(&queue.budget.asked, more);
             assert_eq!(entries.usable(), 0, "{more} more from {start}");
@@ -89,8 +96,8 @@ fn o07_entries_return_when_the_count_of_those_that_were_given_back_ends() {
         sync::store_u32(&queue.budget.released, start);
         queue.released = start;
         for _ in 0..5 {
-            drop(Reservation::new(queue.budget(), 2).unwrap());
-            let refused = Reservation::new(queue.budget(), 1).unwrap_err();
+            drop(reserve(&queue, 2).unwrap());
+            let refused = reserve(&queue, 1).unwrap_err();
             assert_eq!(refused, Overdrawn { asked: 1, free: 0, pending: true }, "from {start}");
             poll(&mut queue);
             assert_eq!(queue.budget.free(), 2, "from {start}");

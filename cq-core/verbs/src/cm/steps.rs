@@ -125,7 +125,7 @@ fn check_device<I: Identifier>(id: &I, qp: &QpOf<I>) -> Result<(), CmError> {
 
 /// Says what was attempted when it fails.
 pub(super) fn attempt<V>(step: Result<V, Errno>, attempt: &'static str) -> Result<V, DeviceError> {
-    step.map_err(|errno| DeviceError { attempt, errno })
+    step.map_err(|errno| DeviceError::cannot(attempt, errno))
 }
 
 /// A step of connecting. EINVAL says that the peer has given up.

@@ -33,27 +33,31 @@
 //! ```
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
+//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
-//! use cq_verbs::budget::{Budgeted, Reservation};
+//! use cq_testing::fake::Script;
+//! use cq_verbs::budget::{Budgeted, Reserved};
 //!
 //! // On a device: `Budgeted::new(device.create_cq(4096, None)?)`.
 //! let (mut device, consumer) = HeapCq::new(4096)?.split();
 //! let mut cq = CompletionQueue::new(Budgeted::with_capacity(consumer, 4096));
 //! let budget = cq.get_ref().budget().clone();
 //!
-//! // 1,024 receives of a shared receive queue, then as many connections of 32 sends as fit.
-//! let _shared = Reservation::new(&budget, 1024)?;
-//! let mut connections: Vec<_> = (0..).map_while(|_| Reservation::new(&budget, 32).ok()).collect();
+//! // 1,024 receives of a shared receive queue, then as many connections of 32 sends as fit. Each is a script here.
+//! let script = Script::<1>::new(CqKey { index: 0, generation: 1 });
+//! let create = |entries| Reserved::create([(&budget, entries)], || Ok::<_, ()>(&script));
+//! let _shared = create(1024)?;
+//! let mut connections: Vec<_> = (0..).map_while(|_| create(32).ok()).collect();
 //! assert_eq!((connections.len(), budget.free()), (96, 0));
 //!
 //! // A connection ends. What it has completed may be in the queue still, so its entries are free only once a poll has
 //! // found the queue empty.
 //! device.push(&Wc::new(1, WcStatus::SUCCESS, 7))?;
 //! drop(connections.pop());
-//! assert_eq!(Reservation::new(&budget, 32).unwrap_err().missing(), 32);
+//! assert_eq!(create(32).unwrap_err().missing(), 32);
 //! let mut buffer = [Wc::default(); 16];
 //! while !cq.poll(&mut buffer)?.is_empty() {}
-//! connections.push(Reservation::new(&budget, 32)?);
+//! connections.push(create(32)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -2,7 +2,9 @@
 
 use crate::sentences::numbered_sentences;
 use crate::setup::port::is_mtu;
-use crate::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttrMask, QpState, QpType};
+use crate::setup::{
+    Access, AddressVector, DeviceError, Endpoint, Errno, Port, QpAttrMask, QpState, QpType,
+};
 
 /// Declares the attributes: a field, the methods that set each, and those that go through all of them.
 macro_rules! attributes {
@@ -215,8 +217,8 @@ impl QpAttr {
     }
 }
 
-/// Why a queue pair could not be modified ([Q1](cq_core::contract#q1)). Nothing was changed, except with
-/// [`PeerSuspended`](Self::PeerSuspended).
+/// Why a queue pair could not be modified ([Q1](cq_core::contract#q1)). Nothing was changed, unless
+/// the error of a transport ([`Device`](Self::Device)) is documented to say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -262,12 +264,9 @@ pub enum ModifyError {
         /// The state that the caller gave.
         claimed: QpState,
     },
-    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR and its sends are flushed;
-    /// its receives are flushed once that process resumes or ends.
-    PeerSuspended,
-    /// This process was forked from the one that owns the queue pair.
-    Forked,
-    /// The device refused, for another reason.
+    /// The transport can't, for a reason of its own.
+    Device(DeviceError),
+    /// The device refused this transition.
     Refused {
         /// The current state.
         from: QpState,
@@ -288,9 +287,7 @@ numbered_sentences!(
         Self::Superfluous { from, to, superfluous } => Errno::EINVAL, ("going from {from} to {to} does not take {superfluous}");
         Self::BadValue { attr, value, allowed } => Errno::EINVAL, ("{attr} can't be {value}: {allowed}");
         Self::NotIn { is, claimed } => Errno::EINVAL, ("the queue pair is in {is}, not in {claimed}");
-        Self::PeerSuspended => Errno::EBUSY, ("the peer's process is suspended in the middle of a message: resume or end it");
-        Self::Forked => Errno::ENODEV,
-            ("the queue pair is the parent process's: open the device in this one, and create another");
+        Self::Device(error) => error.errno(), ("{error}");
         Self::Refused { from, to, mask, errno } => errno,
             ("the device refused to take the queue pair from {from} to {to} with {mask}: {errno}; see ibv_modify_qp(3)");
     }

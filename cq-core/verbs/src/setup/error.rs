@@ -1,34 +1,107 @@
 //! Errors of creating objects and registering memory, each with a sentence that says what to do about it, and with the
 //! number that C gets.
 
+use core::fmt;
+
 use crate::sentences::{from, numbered_sentences};
-use crate::setup::{Errno, Gid, Limit};
+use crate::setup::{Errno, Gid, Limit, ModifyError};
 
-/// What the device or the system refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+/// Why a transport, its device or the system refused: a sentence, and the error number. Each transport has its own.
+///
+/// ```
+/// use cq_verbs::setup::{CreateError, DeviceError, Errno};
+///
+/// let refused = DeviceError::cannot("create a queue pair", Errno::EPERM);
+/// assert_eq!(refused.to_string(), "cannot create a queue pair: operation not permitted (EPERM, errno 1)");
+///
+/// /// A reason of one transport. Programs compare an error with it.
+/// const DOWN: DeviceError = DeviceError::new("the card is down: reset it", Errno::ENODEV);
+/// let error = CreateError::from(DOWN);
+/// assert_eq!((error, error.errno()), (CreateError::Refused(DOWN), Errno::ENODEV));
+///
+/// let full = DeviceError::new("the card lacks {} {}: {errno}", Errno::ENOSPC).number(64).text("bytes");
+/// assert_eq!(full.to_string(), "the card lacks 64 bytes: no space left (ENOSPC, errno 28)");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("cannot {attempt}: {errno}")]
 pub struct DeviceError {
-    /// What was attempted; it completes the sentence "cannot …".
-    pub attempt: &'static str,
-    /// The error number.
-    pub errno: Errno,
+    text: &'static str,
+    values: [Option<Value>; 3],
+    errno: Errno,
 }
 
-/// A system call of a transport that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("{call} of {object} failed: {errno}: {advice}")]
-pub struct FailedCall {
-    /// The name of the call.
-    pub call: &'static str,
-    /// What it was called for.
-    pub object: &'static str,
-    /// The error number.
-    pub errno: Errno,
-    /// What to do about it.
-    pub advice: &'static str,
+enum Value {
+    Text(&'static str),
+    Number(u64),
 }
+
+impl DeviceError {
+    /// An error with this text: what happened, and what to do about it. In it `{errno}` stands for the error number, and
+    /// each `{}` for the next value, of which there are at most three.
+    #[must_use]
+    pub const fn new(text: &'static str, errno: Errno) -> Self {
+        Self { text, values: [None; 3], errno }
+    }
+
+    /// What was attempted and failed; `attempt` completes the sentence "cannot …".
+    #[must_use]
+    pub const fn cannot(attempt: &'static str, errno: Errno) -> Self {
+        Self::new("cannot {}: {errno}", errno).text(attempt)
+    }
+
+    /// The next value is this text.
+    #[must_use]
+    pub const fn text(self, text: &'static str) -> Self {
+        self.with(Value::Text(text))
+    }
+
+    /// The next value is this number.
+    #[must_use]
+    pub const fn number(self, number: u64) -> Self {
+        self.with(Value::Number(number))
+    }
+
+    const fn with(mut self, value: Value) -> Self {
+        match &mut self.values {
+            [next @ None, ..] | [_, next @ None, _] | [_, _, next] => *next = Some(value),
+        }
+        self
+    }
+
+    /// The number that C gets.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        self.errno
+    }
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut values = self.values.iter().flatten();
+        for (nth, part) in self.text.split(['{', '}']).enumerate() {
+            match (nth % 2, part) {
+                (0, text) => f.write_str(text)?,
+                (_, "errno") => write!(f, "{}", self.errno)?,
+                _ => match values.next() {
+                    Some(Value::Text(text)) => f.write_str(text)?,
+                    Some(Value::Number(number)) => write!(f, "{number}")?,
+                    None => {}
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceError({self})")
+    }
+}
+
+impl core::error::Error for DeviceError {}
 
 /// Why an object could not be created.
 ///
@@ -61,27 +134,11 @@ pub enum CreateError {
         /// The size of the table.
         max: u32,
     },
-    /// The device's memory has no such free extent.
-    NoMemory {
-        /// How many bytes were needed.
-        bytes: usize,
-    },
-    /// A live process holds a lock of the device and does not release it: it is suspended, or broken.
-    Stuck,
-    /// This process was forked from the one that opened the device.
-    Forked,
     /// The channel or queue to use was made by another opening of the device, by another device, or by the parent
     /// process.
     OtherContext,
     /// A shared receive queue was given for an unreliable connection.
     OwnReceives,
-    /// The system gave no descriptor.
-    NoDescriptor {
-        /// The error number.
-        errno: Errno,
-    },
-    /// A system call of the transport failed.
-    System(FailedCall),
     /// The device refused.
     Refused(DeviceError),
 }
@@ -92,18 +149,10 @@ numbered_sentences!(
         Self::Zero(what) => Errno::EINVAL, ("0 {what} are too few: ask for at least 1");
         Self::TooMany { what, asked, max } => Errno::EINVAL, ("{asked} {what} exceed the device's maximum of {max}");
         Self::TableFull { what, max } => Errno::ENOMEM, ("all {max} {what} of the device are in use: destroy some first");
-        Self::NoMemory { bytes } => Errno::ENOMEM,
-            ("the device's memory has no {bytes} contiguous bytes left: create smaller queues, or destroy some first");
-        Self::Stuck => Errno::EBUSY, ("another process holds a lock of the device: resume it or end it, then try again");
-        Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
         Self::OtherContext => Errno::EINVAL,
             ("its queue or channel was made by another opening of the device: create both with the same one");
         Self::OwnReceives => Errno::EOPNOTSUPP, ("an unreliable connection can't use a shared receive queue: leave it out");
-        Self::NoDescriptor { errno: errno @ Errno::EMFILE } => errno,
-            ("the process has no descriptor left for the channel ({errno}): close some, or raise the limit (`ulimit -n`)");
-        Self::NoDescriptor { errno } => errno, ("the system gave no descriptor for the channel ({errno})");
-        Self::System(call) => call.errno, ("{call}");
-        Self::Refused(error) => error.errno, ("{error}");
+        Self::Refused(error) => error.errno(), ("{error}");
     }
 );
 
@@ -133,18 +182,6 @@ pub enum RegisterError {
         /// The size of the table.
         max: u32,
     },
-    /// The system's shared memory has no space for what the device would allocate.
-    SharedMemoryFull {
-        /// How many bytes were needed.
-        len: usize,
-    },
-    /// The process's limit on file sizes is less than the region, which the device would allocate in a file.
-    FileSizeLimit {
-        /// How many bytes were needed.
-        len: usize,
-        /// The limit.
-        limit: u64,
-    },
     /// The system gave no memory.
     NoMemory {
         /// How many bytes were needed.
@@ -152,10 +189,6 @@ pub enum RegisterError {
         /// The error number.
         errno: Errno,
     },
-    /// This process was forked from the one that opened the device.
-    Forked,
-    /// A system call of the transport failed.
-    System(FailedCall),
     /// The device refused, or the limit on locked memory did.
     Refused(DeviceError),
 }
@@ -170,14 +203,8 @@ numbered_sentences!(
             ("access flags {bits:#x} are not known to the device; optional ones start at bit 20");
         Self::TableFull { max } => Errno::ENOMEM,
             ("all {max} memory regions and windows of the device are in use: deregister some first");
-        Self::SharedMemoryFull { len } => Errno::ENOMEM,
-            ("the system's shared memory has no space for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own");
-        Self::FileSizeLimit { len, limit } => Errno::EFBIG,
-            ("files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own");
         Self::NoMemory { len, errno } => errno, ("the system gave no {len} bytes of memory: {errno}");
-        Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
-        Self::System(call) => call.errno, ("{call}");
-        Self::Refused(error) => error.errno, ("{error}");
+        Self::Refused(error) => error.errno(), ("{error}");
     }
 );
 
@@ -225,12 +252,6 @@ numbered_sentences!(
 pub enum ModerateError {
     /// The device does not support it.
     Unsupported,
-    /// This process was forked from the one that opened the device.
-    Forked,
-    /// A live process holds the queue's lock and does not release it: it is suspended, or broken.
-    Stuck,
-    /// A system call of the transport failed, as for the thread that raises events once their period has passed.
-    System(FailedCall),
     /// The device refused. EINVAL: more than its attributes allow.
     Refused(DeviceError),
 }
@@ -239,10 +260,7 @@ numbered_sentences!(
     /// The number that `ibv_modify_cq(3)` returns.
     ModerateError {
         Self::Unsupported => Errno::EOPNOTSUPP, ("the device can't moderate events: arm less often instead");
-        Self::Forked => Errno::ENODEV, ("the device was opened by the parent process: open it in this one, too");
-        Self::Stuck => Errno::EBUSY, ("another process holds the queue's lock: resume it or end it, then try again");
-        Self::System(call) => call.errno, ("{call}");
-        Self::Refused(error) => error.errno, ("{error}");
+        Self::Refused(error) => error.errno(), ("{error}");
     }
 );
 
@@ -258,10 +276,6 @@ pub enum ArmLimitError {
         /// The queue's capacity, in receives.
         max: u32,
     },
-    /// This process was forked from the one that owns the queue.
-    Forked,
-    /// A live process holds the queue's lock and does not release it: it is suspended, or broken.
-    Stuck,
     /// The device refused.
     Refused(DeviceError),
 }
@@ -270,10 +284,7 @@ numbered_sentences!(
     /// The number that `ibv_modify_srq(3)` returns.
     ArmLimitError {
         Self::TooMany { asked, max } => Errno::EINVAL, ("a limit of {asked} is more than the queue's {max} receives");
-        Self::Forked => Errno::ENODEV,
-            ("the queue is the parent process's: open the device in this one, and create another");
-        Self::Stuck => Errno::EBUSY, ("another process holds the queue's lock: resume it or end it, then try again");
-        Self::Refused(error) => error.errno, ("{error}");
+        Self::Refused(error) => error.errno(), ("{error}");
     }
 );
 
@@ -314,7 +325,7 @@ pub enum AddressError {
         /// The requested index of the source.
         index: u8,
     },
-    /// The port's link layer is Ethernet, or the device imitates one whose is: each address needs a global route.
+    /// The port's link layer is Ethernet: each address needs a global route.
     NoRoute,
     /// The completion is not a successful one of a receive, so it has no source address
     /// ([C4](cq_core::contract#c4)).
@@ -335,13 +346,16 @@ numbered_sentences!(
             ("no route leads from the global identifier at index {index} to {gid}: use two of IPv4, or two of IPv6");
         Self::NoRoute => Errno::EINVAL, ("the address needs a global route, as on Ethernet: give one");
         Self::NoDatagram => Errno::EINVAL, ("the completion is not that of a received datagram");
-        Self::Refused(error) => error.errno, ("{error}");
+        Self::Refused(error) => error.errno(), ("{error}");
     }
 );
 
 from! {
     DeviceError => CreateError::Refused;
     DeviceError => RegisterError::Refused;
+    DeviceError => ModerateError::Refused;
+    DeviceError => ArmLimitError::Refused;
     DeviceError => AddressError::Refused;
+    DeviceError => ModifyError::Device;
     CreateError => ResizeError::Create;
 }

@@ -4,7 +4,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::TaskQp;
 use crate::device::QueuePair;
-use crate::exchange::{ConnectError, ExchangeError, HEADER, Step, frame, judge};
+use crate::exchange::{ConnectError, ExchangeError, Next, Step, Swap};
 use crate::setup::{Endpoint, Port};
 use crate::tracked::Credit;
 
@@ -34,46 +34,26 @@ where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let mine = self.with(|qp| qp.endpoint(port).to_bytes());
-        let theirs = swap(stream, Step::Endpoint, &mine).await?;
+        let theirs = swap(stream, Step::Endpoint, mine).await?;
         let peer = Endpoint::from_bytes(&theirs).map_err(ExchangeError::from)?;
         self.connect(port, &peer)?;
-        swap(stream, Step::Ready, &[]).await?;
+        swap(stream, Step::Ready, []).await?;
         Ok(peer)
     }
 }
 
-/// Sends a frame and reads the peer's.
-async fn swap<S, const N: usize>(
-    stream: &mut S,
+async fn swap<const N: usize>(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     step: Step,
-    body: &[u8; N],
-) -> Result<[u8; N], ExchangeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let (mut header, mut theirs) = ([0; HEADER], [0; N]);
-    let sent = stream.write_all(&frame(step, body)).await;
-    // A peer that refused the frame may have sent something before it closed the stream.
-    read(stream, &mut header, 0, HEADER + N).await?;
-    judge(header, step)?;
-    read(stream, &mut theirs, HEADER, HEADER + N).await?;
-    sent?;
-    Ok(theirs)
-}
-
-/// Fills the part of a frame of `size` bytes that follows the first `before`.
-async fn read(
-    stream: &mut (impl AsyncRead + Unpin),
-    part: &mut [u8],
-    before: usize,
-    size: usize,
-) -> Result<(), ExchangeError> {
-    let mut filled = 0;
-    while filled < part.len() {
-        match stream.read(&mut part[filled..]).await? {
-            0 => return Err(ExchangeError::Closed { received: before + filled, size }),
-            count => filled += count,
-        }
+    body: [u8; N],
+) -> Result<[u8; N], ExchangeError> {
+    let mut swap = Swap::new(step, body);
+    loop {
+        let bytes = match swap.next()? {
+            Next::Send(bytes) => stream.write(bytes).await,
+            Next::Receive(buffer) => stream.read(buffer).await,
+            Next::Done(theirs) => return Ok(theirs),
+        };
+        swap.did(bytes.map(Some))?;
     }
-    Ok(())
 }

@@ -23,7 +23,7 @@ use super::for_all::for_all;
 use crate::budget::{Budget, Budgeted, BudgetedHandle};
 use crate::device::{Cq, Device};
 use crate::polling::ArmWc;
-use crate::setup::{CreateError, Errno};
+use crate::setup::{CreateError, DeviceError, Errno};
 
 const BATCH: usize = 32;
 
@@ -109,8 +109,10 @@ where
     {
         let channel = device.create_channel()?;
         let cq = device.create_cq(entries, Some(&channel))?;
-        let channel = Channel::new(channel).map_err(|error| CreateError::NoDescriptor {
-            errno: Errno(error.raw_os_error().unwrap_or_default()),
+        let channel = Channel::new(channel).map_err(|error| {
+            let errno = Errno(error.raw_os_error().unwrap_or_default());
+            let text = "the channel's descriptor can't be awaited ({errno}): close some, or raise the limit (`ulimit -n`)";
+            DeviceError::new(text, errno)
         })?;
         Ok(Self::new(CompletionQueue::new(Budgeted::new(cq)), channel))
     }

@@ -109,16 +109,10 @@ where
     ) -> Result<Self, CreateTrackedError> {
         let max_send_wr = caps.max_send_wr.min(entries(SENDS));
         let max_recv_wr = caps.max_recv_wr.min(entries(RECEIVES));
-        let [sends, receives] =
-            Reservation::pair([of_sends, of_receives], [max_send_wr, max_recv_wr])?;
-        match create(QpCaps { max_send_wr, max_recv_wr, ..caps }) {
-            Ok(qp) => Ok(Self::with(qp, sends, receives)),
-            Err(error) => {
-                sends.cancel();
-                receives.cancel();
-                Err(error.into())
-            }
-        }
+        let queues = [(of_sends, max_send_wr), (of_receives, max_recv_wr)];
+        let create = || create(QpCaps { max_send_wr, max_recv_wr, ..caps });
+        let (qp, [sends, receives]) = Reservation::for_created(queues, create)??;
+        Ok(Self::with(qp, sends, receives))
     }
 }
 

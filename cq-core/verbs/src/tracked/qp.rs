@@ -63,8 +63,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
 {
     /// Keeps the ledgers of a queue pair on which nothing is outstanding. It uses no more entries of the completion
     /// queue of its sends than `sends` has reserved there, and of that of its receives no more than `receives`.
-    #[must_use]
-    pub fn with(qp: Q, sends: C, receives: C) -> Self {
+    pub(super) fn with(qp: Q, sends: C, receives: C) -> Self {
         Self {
             qp,
             sends: Sends::new(Generation::unique()),
@@ -98,12 +97,12 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
 
     /// How many sends can be posted now.
     pub fn free_sends(&mut self) -> usize {
-        self.sends().free()
+        self.limit_sends().0.free()
     }
 
     /// How many receives can be posted now.
     pub fn free_receives(&mut self) -> usize {
-        self.receives().free()
+        self.limit_receives().0.free()
     }
 
     /// The most sends that can be outstanding. After a [reset](Self::reset) they are fewer for a while.
@@ -153,15 +152,16 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         Ok(())
     }
 
-    /// The ledger of sends, with its limit.
-    fn sends(&mut self) -> &mut Sends<S, SENDS> {
+    /// Limits the sends to what may be outstanding now. Returns what posts them: their ledger, and the queue pair.
+    fn limit_sends(&mut self) -> (&mut Sends<S, SENDS>, &mut Q) {
         self.sends.set_limit(self.send_credit.usable());
-        &mut self.sends
+        (&mut self.sends, &mut self.qp)
     }
 
-    fn receives(&mut self) -> &mut Receives<R, RECEIVES> {
+    /// The same, of receives.
+    fn limit_receives(&mut self) -> (&mut Receives<R, RECEIVES>, &mut Q) {
         self.receives.set_limit(self.recv_credit.usable());
-        &mut self.receives
+        (&mut self.receives, &mut self.qp)
     }
 }
 
@@ -174,8 +174,8 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// The request was refused. [`Refused::QueueFull`]: as many as may be are
     /// outstanding; poll, and retire.
     pub fn post_send(&mut self, wr: SendWr<'_>, token: S) -> Result<(), NotPosted<S>> {
-        self.sends();
-        self.sends.post(&mut self.qp, wr, token)
+        let (sends, qp) = self.limit_sends();
+        sends.post(qp, wr, token)
     }
 
     /// Posts a send. While as many as may be are outstanding, polls: as [`Sends::post_or_reap`].
@@ -203,8 +203,8 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         list: &mut [SendWr<'_>],
         token: impl FnMut(usize) -> S,
     ) -> Result<(), PostError> {
-        self.sends();
-        self.sends.post_list(&mut self.qp, list, token)
+        let (sends, qp) = self.limit_sends();
+        sends.post_list(qp, list, token)
     }
 
     /// Posts a receive with a token: as [`Receives::post`].
@@ -213,8 +213,8 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// The receive was refused. [`Refused::QueueFull`]: as many as may be are
     /// outstanding; poll, and retire.
     pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
-        self.receives();
-        self.receives.post(&mut self.qp, sges, token)
+        let (receives, qp) = self.limit_receives();
+        receives.post(qp, sges, token)
     }
 
     /// Posts a list of receives: as [`Receives::post_list`].
@@ -226,8 +226,8 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         list: &mut [RecvWr<'_>],
         token: impl FnMut(usize) -> R,
     ) -> Result<(), PostError> {
-        self.receives();
-        self.receives.post_list(&mut self.qp, list, token)
+        let (receives, qp) = self.limit_receives();
+        receives.post_list(qp, list, token)
     }
 
     /// Posts `count` receives of one buffer each: as [`Receives::fill`].
@@ -240,8 +240,8 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         sge: impl FnMut(usize) -> Sge,
         token: impl FnMut(usize) -> R,
     ) -> Result<(), PostError> {
-        self.receives();
-        self.receives.fill(&mut self.qp, count, sge, token)
+        let (receives, qp) = self.limit_receives();
+        receives.fill(qp, count, sge, token)
     }
 }
 
@@ -258,8 +258,8 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         wr: SendWr<'_>,
         token: S,
     ) -> Result<(), NotPosted<S>> {
-        self.sends();
-        self.sends.post(&mut self.qp.to(destination), wr, token)
+        let (sends, qp) = self.limit_sends();
+        sends.post(&mut qp.to(destination), wr, token)
     }
 
     /// Connects to a peer: as [`QueuePair::connect`].

@@ -5,12 +5,12 @@ use core::ops::Deref;
 use cq_core::wc::Wc;
 
 use super::create::{CqHandle, CreateTrackedError, entries};
-use super::credit::Credit;
+use super::credit::{Credit, Unlimited};
 use crate::budget::{Budget, BudgetedHandle, Reservation};
 use crate::device::{Device, ProtectionDomain, SharedReceiveQueue};
 use crate::ledger::{Generation, NotPosted, Received, Receives};
 use crate::post::PostError;
-use crate::setup::{ArmLimitError, DeviceError, SrqInit};
+use crate::setup::{ArmLimitError, CreateError, DeviceError, SrqInit};
 use crate::wr::{RecvWr, Sge};
 
 /// A shared receive queue whose receives carry tokens, at most `N` of them. They complete on the `QUEUES` completion
@@ -69,8 +69,7 @@ use crate::wr::{RecvWr, Sge};
 /// }
 /// ```
 ///
-/// All its receives can complete on any one of the queues, so there are at most as many outstanding as the smallest
-/// reservation has entries. A queue pair that takes its receives from here must have one of these completion queues.
+/// All its receives can complete on any one of the queues, so it reserves as many entries on each. A queue pair that takes its receives from here must have one of these completion queues.
 ///
 /// A receive that a queue pair has consumed completes on that queue pair's completion queue. If the queue pair goes to
 /// RESET or is destroyed before, the receive may never complete, and its token stays in the ledger: let the queue pair go
@@ -94,11 +93,11 @@ where
     Q: SharedReceiveQueue,
     C: Credit,
 {
-    /// Keeps the ledger of a shared receive queue without receives. `credits` are reservations on each completion queue
-    /// that the receives can complete on, or [`Unlimited`](super::Unlimited).
-    #[must_use]
-    pub fn with(srq: Q, credits: [C; QUEUES]) -> Self {
-        Self { srq: Some(srq), receives: Receives::new(Generation::unique()), credits }
+    fn with(srq: Q, credits: [C; QUEUES]) -> Self {
+        let mut receives = Receives::new(Generation::unique());
+        // Nothing is discarded, so the limit stays.
+        receives.set_limit(credits.iter().map(Credit::entries).min().unwrap_or(N));
+        Self { srq: Some(srq), receives, credits }
     }
 
     /// Returns the shared receive queue, to create queue pairs for it. What is posted by another way is not accounted
@@ -111,8 +110,6 @@ where
     }
 
     fn parts(&mut self) -> (&mut Q, &mut Receives<R, N>) {
-        let usable = self.credits.iter_mut().map(Credit::usable).min();
-        self.receives.set_limit(usable.unwrap_or(N));
         match &mut self.srq {
             Some(srq) => (srq, &mut self.receives),
             None => unreachable!(),
@@ -126,8 +123,8 @@ where
     }
 
     /// How many receives can be posted now.
-    pub fn free(&mut self) -> usize {
-        self.parts().1.free()
+    pub const fn free(&self) -> usize {
+        self.receives.free()
     }
 
     /// Retires the receive that has completed. `None` if the completion is not of this queue.
@@ -189,6 +186,14 @@ where
     }
 }
 
+impl<Q: SharedReceiveQueue, R, const N: usize> TrackedSrq<Q, R, Unlimited, N, 0> {
+    /// Keeps the ledger of a shared receive queue without receives. The completion queues can overrun.
+    #[must_use]
+    pub fn new(srq: Q) -> Self {
+        Self::with(srq, [])
+    }
+}
+
 impl<Q, R, const N: usize, const QUEUES: usize, B> TrackedSrq<Q, R, Reservation<B>, N, QUEUES>
 where
     Q: SharedReceiveQueue,
@@ -206,22 +211,25 @@ where
     where
         P: ProtectionDomain<Device: Device<Srq = Q>>,
     {
-        let max_wr = entries(N);
-        let credits = cqs.map(|cq| Reservation::new(cq.budget(), max_wr));
-        let refused = credits.iter().find_map(|credit| credit.as_ref().err());
-        let created = match refused {
-            Some(overdrawn) => Err((*overdrawn).into()),
-            None => pd.create_srq(&SrqInit { max_wr, max_sge: 1 }).map_err(Into::into),
-        };
-        match created {
-            Ok(srq) => {
-                Ok(Self::with(srq, credits.map(|credit| credit.unwrap_or_else(|_| unreachable!()))))
-            }
-            Err(error) => {
-                credits.into_iter().flatten().for_each(Reservation::cancel);
-                Err(error)
-            }
-        }
+        Self::create_by(cqs.map(BudgetedHandle::budget), entries(N), |max_wr| {
+            pd.create_srq(&SrqInit { max_wr, max_sge: 1 })
+        })
+    }
+
+    /// As [`create`](Self::create), with these budgets of completion queues, and fewer receives. `create` gets their
+    /// number, which is at most `N`.
+    ///
+    /// # Errors
+    /// As those of `create`.
+    pub fn create_by(
+        budgets: [&B; QUEUES],
+        receives: u32,
+        create: impl FnOnce(u32) -> Result<Q, CreateError>,
+    ) -> Result<Self, CreateTrackedError> {
+        let max_wr = receives.min(entries(N));
+        let queues = budgets.map(|budget| (budget, max_wr));
+        let (srq, credits) = Reservation::for_created(queues, || create(max_wr))??;
+        Ok(Self::with(srq, credits))
     }
 }
 

@@ -7,6 +7,7 @@ use cq_verbs::budget::*;
 use cq_verbs::device::{Cq, Destroy};
 use cq_verbs::setup::{CreateError, InUse, Limit, ModerateError, ResizeError};
 
+use super::tracked::Qp;
 use super::*;
 
 /// A completion queue that resizes to a multiple of 4, or not at all.
@@ -96,21 +97,21 @@ fn poll(queue: &mut Queue) -> usize {
     queue.poll(&mut [Wc::default(); 2]).unwrap()
 }
 
-fn reserve(budget: &Arc<Budget>, entries: u32) -> Reservation<Arc<Budget>> {
-    Reservation::new(budget, entries).unwrap()
+fn reserve(budget: &Arc<Budget>, entries: u32) -> Reserved<Qp, Arc<Budget>, 1> {
+    tracked::reserve(budget, entries).unwrap()
 }
 
 #[test]
 fn o07_no_more_is_reserved_than_there_is() {
     let (_queue, budget) = queue(10);
-    let first = reserve(&budget, 6);
-    assert_eq!((first.entries(), budget.free()), (6, 4));
-    let refused = Reservation::new(&budget, 5).unwrap_err();
+    let mut first = reserve(&budget, 6);
+    assert_eq!((first.usable(), budget.free()), ([6], 4));
+    let refused = tracked::reserve(&budget, 5).unwrap_err();
     assert_eq!(refused, Overdrawn { asked: 5, free: 4, pending: false });
     assert_eq!((refused.missing(), budget.free()), (1, 4));
     let _second = reserve(&budget, 4);
     let _none = reserve(&budget, 0);
-    assert_eq!(Reservation::new(&budget, 1).unwrap_err().missing(), 1);
+    assert_eq!(tracked::reserve(&budget, 1).unwrap_err().missing(), 1);
 }
 
 #[test]
@@ -146,28 +147,30 @@ fn entries_return_once_a_poll_that_began_later_found_the_queue_empty() {
 fn what_a_reset_discarded_can_be_used_again_once_the_queue_was_empty() {
     let (mut queue, budget) = queue(8);
     let (mut one, mut other) = (reserve(&budget, 4), reserve(&budget, 4));
+    let to_reset = |_: &mut Qp| Ok::<_, ()>(());
     store(&queue, 4);
-    one.discard(3);
-    assert_eq!((one.usable(), one.entries(), other.usable()), (1, 4, 4));
-    assert_eq!((poll(&mut queue), one.usable()), (2, 1));
-    one.discard(2);
-    assert_eq!(one.usable(), 0, "more than it has, as one more went to RESET");
-    other.discard(4);
-    assert_eq!(other.usable(), 0);
-    other.discard(0);
-    assert_eq!((poll(&mut queue), one.usable(), other.usable()), (2, 0, 0));
-    assert_eq!((poll(&mut queue), one.usable(), other.usable()), (0, 4, 4));
+    assert_eq!((one.reset([3], |_| Err(7)), one.usable()), (Err(7), [4]), "it is not in RESET");
+    one.reset([3], to_reset).unwrap();
+    assert_eq!((one.usable()[0], other.usable()[0]), (1, 4));
+    assert_eq!((poll(&mut queue), one.usable()[0]), (2, 1));
+    one.reset([2], to_reset).unwrap();
+    assert_eq!(one.usable()[0], 0, "more than it has, as one more went to RESET");
+    other.reset([4], to_reset).unwrap();
+    assert_eq!(other.usable()[0], 0);
+    other.reset([0], to_reset).unwrap();
+    assert_eq!((poll(&mut queue), one.usable()[0], other.usable()[0]), (2, 0, 0));
+    assert_eq!((poll(&mut queue), one.usable()[0], other.usable()[0]), (0, 4, 4));
     // One discards after the queue was empty: an answer that is older says nothing.
-    one.discard(1);
-    assert_eq!(one.usable(), 3);
-    other.discard(0);
-    assert_eq!(other.usable(), 4, "nothing was discarded");
-    assert_eq!((poll(&mut queue), one.usable()), (0, 4));
+    one.reset([1], to_reset).unwrap();
+    assert_eq!(one.usable()[0], 3);
+    other.reset([0], to_reset).unwrap();
+    assert_eq!(other.usable()[0], 4, "nothing was discarded");
+    assert_eq!((poll(&mut queue), one.usable()[0]), (0, 4));
     // The first of two was answered before the second.
-    one.discard(2);
+    one.reset([2], to_reset).unwrap();
     assert_eq!(poll(&mut queue), 0);
-    one.discard(1);
-    assert_eq!(one.usable(), 3);
+    one.reset([1], to_reset).unwrap();
+    assert_eq!(one.usable()[0], 3);
     drop(one);
     assert_eq!((poll(&mut queue), budget.free()), (0, 4), "all four of it");
 }
@@ -200,7 +203,7 @@ fn q12_a_queue_is_not_resized_below_what_is_reserved() {
 fn what_the_queue_can_never_hold_is_not_pending() {
     let (mut queue, budget) = queue(8);
     let given_back = || drop(reserve(&budget, 8));
-    let refused = |asked| Reservation::new(&budget, asked).unwrap_err();
+    let refused = |asked| tracked::reserve(&budget, asked).unwrap_err();
     given_back();
     assert_eq!(refused(8), Overdrawn { asked: 8, free: 0, pending: true });
     assert_eq!(refused(9), Overdrawn { asked: 9, free: 0, pending: false });
@@ -249,7 +252,7 @@ impl Clone for Single {
 #[test]
 fn a_panic_while_entries_are_reserved_costs_none() {
     let (_queue, budget) = queue(4);
-    panics(|| Reservation::new(&Single(budget.clone()), 4));
+    panics(|| Reserved::create([(&Single(budget.clone()), 4)], || Ok::<_, ()>(Qp::default())));
     assert_eq!(budget.free(), 4);
 }
 
@@ -297,10 +300,30 @@ fn a_budget_needs_no_allocation() {
         let mut queue = Budgeted::new_in(List::default(), capacity, &mut storage);
         let budget: &Budget = queue.budget();
         assert_eq!(budget.free(), capacity);
-        drop(Reservation::new(&budget, 2).unwrap());
+        let create = || Ok::<_, ()>(Qp::default());
+        drop(Reserved::create([(&budget, 2)], create).unwrap());
         assert_eq!(queue.budget().free(), capacity - 2);
         queue.poll(&mut [Wc::default()]).unwrap();
-        drop(Reservation::new(queue.budget(), capacity - 1).unwrap());
+        drop(Reserved::create([(queue.budget(), capacity - 1)], create).unwrap());
         assert_eq!(queue.budget().free(), 1, "which the next one forgets");
     }
+}
+
+#[test]
+fn o07_entries_are_free_only_after_their_queue_pair_has_ended() {
+    let ((mut queue, budget), (_other, other)) = (queue(8), queue(3));
+    let queues = [(&budget, 4), (&other, 3)];
+    assert_eq!(Reserved::create(queues, || Err::<Qp, _>(5)).unwrap().unwrap_err(), 5);
+    assert_eq!((budget.free(), other.free()), (8, 3), "no request has used them");
+    let qp = Qp::default();
+    let mut reserved = Reserved::create(queues, || Ok::<_, ()>(qp.clone())).unwrap().unwrap();
+    assert_eq!((reserved.usable(), budget.free(), other.free()), ([4, 3], 4, 0));
+    reserved.get_mut().post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    assert_eq!(reserved.get_ref().with(|pair| pair.receives.len()), 1);
+    drop(reserved);
+    assert_eq!((budget.free(), poll(&mut queue), budget.free()), (4, 0, 8));
+    // What the device may still complete has its entries for ever.
+    qp.with(|pair| pair.is_used = true);
+    drop(Reserved::create([(&budget, 5)], || Ok::<_, ()>(qp)).unwrap());
+    assert_eq!((poll(&mut queue), budget.free()), (0, 3));
 }

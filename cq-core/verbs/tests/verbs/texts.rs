@@ -15,15 +15,15 @@ use cq_verbs::ledger::{NotPosted, ReapError};
 use cq_verbs::queue_set::{QueueSet, SetError};
 use cq_verbs::rpma::RpmaError;
 use cq_verbs::setup::{
-    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno,
-    FailedCall, Gid, InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState,
-    RangeError, RegisterError, ResizeError,
+    AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno, Gid,
+    InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError,
+    RegisterError, ResizeError,
 };
 use cq_verbs::tracked::{CreateTrackedError, DrainError, FailError};
 
 use super::*;
 
-const REFUSED: DeviceError = DeviceError { attempt: "try", errno: Errno(4000) };
+const REFUSED: DeviceError = DeviceError::cannot("try", Errno(4000));
 
 /// An error, and the sentences that it and its causes print.
 fn error(error: &dyn Error) -> String {
@@ -63,7 +63,7 @@ fn errors() -> Vec<String> {
         WaitError::Poll(PollError::Closed).into(),
         RpmaError::Unknown(WaitError::OtherQueue(OTHER)),
         RpmaError::SharedChannel,
-        CreateError::Stuck.into(),
+        CreateError::from(REFUSED).into(),
     ];
     let ends = [End::Abandoned, End::Overrun { dropped: 7 }, End::Failed, End::Closed];
     let pushes = [PushError::Full, PushError::Ended(End::Failed)];
@@ -91,7 +91,7 @@ fn errors() -> Vec<String> {
     ];
     let created = [
         Overdrawn { asked: 7, free: 4, pending: false }.into(),
-        CreateTrackedError::from(CreateError::Stuck),
+        CreateTrackedError::from(CreateError::from(REFUSED)),
     ];
     let reaps =
         [ReapError::Refused(Refused::WrongState), PollError::Closed.into(), ReapError::Stopped];
@@ -107,7 +107,7 @@ fn errors() -> Vec<String> {
     let connects = [
         ExchangeError::Version { theirs: 1 }.into(),
         ExchangeError::from(io::Error::other("no luck")).into(),
-        ConnectError::from(ModifyError::PeerSuspended),
+        ConnectError::from(ModifyError::from(REFUSED)),
         ConnectError::from(PostError { posted: 1, why: Refused::QueueFull }),
     ];
     let connection = connection_errors();
@@ -172,27 +172,23 @@ fn connection_errors() -> Vec<CmError> {
         CmError::Unexpected(Event { kind, status }),
         CmError::PrivateDataTooLong { len: 57, max: 56 },
         CmError::OtherDevice { queue_pair: "a".into(), connection: "b".into() },
-        CmError::from(ModifyError::PeerSuspended),
+        CmError::from(ModifyError::from(REFUSED)),
     ]
 }
 
 /// Errors of set-up, with their numbers.
 fn numbered() -> Vec<String> {
     let (what, max, errno) = (Limit::QueuePairs, 1, Errno::EAGAIN);
-    let failed = FailedCall { call: "open", object: "a file", errno, advice: "do that" };
+    let failed = DeviceError::new("{} of {} failed: {errno}: {}", errno);
+    let failed = failed.text("open").number(u64::MAX).text("do that");
     let (from, to, mask) = (QpState::INIT, QpState::RTR, QpAttrMask::STATE | QpAttrMask::AV);
     let created = [
         CreateError::Zero(what),
         CreateError::TooMany { what, asked: 2, max },
         CreateError::TableFull { what, max },
-        CreateError::NoMemory { bytes: 1 },
-        CreateError::Stuck,
-        CreateError::Forked,
         CreateError::OtherContext,
         CreateError::OwnReceives,
-        CreateError::NoDescriptor { errno: Errno::EMFILE },
-        CreateError::NoDescriptor { errno },
-        CreateError::System(failed),
+        failed.into(),
         REFUSED.into(),
     ];
     let resized = [
@@ -206,26 +202,11 @@ fn numbered() -> Vec<String> {
         RegisterError::NeedsLocalWrite,
         RegisterError::UnknownAccess { bits: 64 },
         RegisterError::TableFull { max },
-        RegisterError::SharedMemoryFull { len: 1 },
-        RegisterError::FileSizeLimit { len: 1, limit: 0 },
         RegisterError::NoMemory { len: 1, errno },
-        RegisterError::Forked,
-        RegisterError::System(failed),
         REFUSED.into(),
     ];
-    let moderated = [
-        ModerateError::Unsupported,
-        ModerateError::Forked,
-        ModerateError::Stuck,
-        ModerateError::System(failed),
-        ModerateError::Refused(REFUSED),
-    ];
-    let armed = [
-        ArmLimitError::TooMany { asked: 2, max },
-        ArmLimitError::Forked,
-        ArmLimitError::Stuck,
-        ArmLimitError::Refused(REFUSED),
-    ];
+    let moderated = [ModerateError::Unsupported, REFUSED.into()];
+    let armed = [ArmLimitError::TooMany { asked: 2, max }, REFUSED.into()];
     let addressed = [
         AddressError::NoSuchPort { port: 3 },
         AddressError::NoSuchLevel { sl: 16 },
@@ -243,8 +224,7 @@ fn numbered() -> Vec<String> {
         ModifyError::Superfluous { from, to, superfluous: mask },
         ModifyError::BadValue { attr: QpAttrMask::TIMEOUT, value: 32, allowed: "0 to 31" },
         ModifyError::NotIn { is: from, claimed: to },
-        ModifyError::PeerSuspended,
-        ModifyError::Forked,
+        REFUSED.into(),
         ModifyError::Refused { from, to, mask, errno: Errno::ETIMEDOUT },
     ];
     let mut lines = Vec::new();
@@ -290,7 +270,7 @@ fn connection_values() -> Vec<String> {
     lines.extend(statuses.iter().map(Status::to_string));
     lines.extend(reasons.iter().map(RejectReason::to_string));
     let untold = ModifyQpError::from(Errno::EINVAL);
-    lines.extend([untold, ModifyError::PeerSuspended.into()].map(|it| error(&it)));
+    lines.extend([untold, ModifyError::from(REFUSED).into()].map(|it| error(&it)));
     lines
 }
 

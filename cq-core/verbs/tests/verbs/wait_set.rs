@@ -405,7 +405,7 @@ fn n10_a_wait_ends_after_a_signal_which_may_be_what_stops_it() {
 #[test]
 fn what_the_system_can_not_wait_for_is_refused_and_given_back() {
     let file = || File::open(env!("CARGO_MANIFEST_PATH")).unwrap();
-    let why = DeviceError { attempt: "wait for this descriptor", errno: Errno::EPERM };
+    let why = DeviceError::cannot("wait for this descriptor", Errno::EPERM);
     let (mut set, [_device], _) = set::<1>();
     assert_eq!(set.add_descriptor(file()), Err(why));
     assert_eq!(set.wait(&mut [Wc::default()], now()), Ok(Ready::DeadlinePassed));

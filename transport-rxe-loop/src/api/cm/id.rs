@@ -13,6 +13,7 @@ use cq_verbs::setup::{Errno, QpAttr, QpState, QpType};
 use super::attributes;
 use crate::addresses::{check, source_to};
 use crate::api::device::Context;
+use crate::conditions::FORKED;
 use crate::connections::channel::OBJECT;
 use crate::connections::port::PortSpace;
 use crate::connections::{All, ChannelKey, IdKey, Queued};
@@ -76,9 +77,9 @@ impl EventChannel {
     /// The system refuses a descriptor or a socket, or this is a forked child.
     pub fn new(context: &Context) -> Result<Self, CreateError> {
         let device = context.device();
-        let mut all = device.connections.lock().map_err(|_| CreateError::Forked)?;
+        let mut all = device.connections.lock().map_err(|_| FORKED)?;
         let created = all.create_channel();
-        let (key, fd) = created.map_err(|why| CreateError::System(why.for_object(OBJECT)))?;
+        let (key, fd) = created.map_err(|why| why.for_object(OBJECT))?;
         Ok(Self { device, key, fd })
     }
 

@@ -13,6 +13,7 @@ use super::Queue;
 use crate::completion::Completions;
 use crate::completion::counters::PollCounters;
 use crate::completion::queue::{self, ring};
+use crate::conditions::no_memory;
 use crate::error::CreateError;
 use crate::protocol::mode::CqFlag;
 use crate::shm::arena::Extent;
@@ -32,7 +33,7 @@ fn nothing(
     key: CqKey,
 ) -> Result<(RawConsumer<'static, OnChannel>, Extent), CreateError> {
     let (location, extent) = queue::allocate(completions, 1, false)?;
-    let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
+    let none = no_memory(Layout::SLOTS_AT);
     let empty = ring(completions, location).ok_or(none)?;
     Ok((empty.into_consumer(0, OnChannel::named(key)), extent))
 }

@@ -1,12 +1,12 @@
 //! Completion queue moderation: [`Cq::moderate`].
 
-use cq_verbs::setup::ModerateError;
+use cq_verbs::setup::{DeviceError, ModerateError};
 
 use super::Cq;
 use crate::completion::queue::{key, ring};
 use crate::completion::wakeup::Wakeup;
+use crate::conditions::FORKED;
 use crate::engine::{complete, in_flight};
-use crate::error::Stuck;
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, Setting};
 
@@ -41,17 +41,17 @@ impl Cq {
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
         let (engine, index) = (self.queue.engine, self.queue.index);
         if !engine.shm.is_ours() {
-            return Err(ModerateError::Forked);
+            return Err(FORKED.into());
         }
         let (slot, setting) = (engine.completions.cq(index), Setting { count, period });
         if setting.is_any() && self.attachments.1.is_some() {
             let started = engine.shm.thread().start();
-            started.map_err(|why| ModerateError::System(why.for_object("the service thread")))?;
+            started.map_err(|why| why.for_object("the service thread"))?;
             engine.completions.moderated().insert(index);
         }
         let event_action = {
             in_flight::share_queue(engine, index);
-            let _guard = complete::lock(engine, index).map_err(|Stuck| ModerateError::Stuck)?;
+            let _guard = complete::lock(engine, index).map_err(DeviceError::from)?;
             slot.mode.set(CqFlag::Moderated, setting.is_any());
             let queue = ring(engine.completions, slot.fanin.location());
             queue.map_or(EventAction::None, |queue| slot.moderation.set(queue.control(), setting))

@@ -12,6 +12,7 @@ use cq_verbs::setup::ResizeError;
 
 use super::Cq;
 use crate::completion::queue::ring;
+use crate::conditions::no_memory;
 use crate::engine::{complete, in_flight};
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
@@ -55,7 +56,7 @@ impl Cq {
         let fanin = &engine.completions.cq(index).fanin;
         in_flight::share_queue(engine, index);
         let _guard = complete::lock(engine, index).map_err(CreateError::from)?;
-        let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
+        let none = CreateError::from(no_memory(Layout::SLOTS_AT));
         let old = ring(engine.completions, fanin.location()).ok_or(none)?;
         let new = ring(engine.completions, location).ok_or(none)?;
         let is_given_up = engine.completions.cq(index).mode.has(CqFlag::GivenUp);

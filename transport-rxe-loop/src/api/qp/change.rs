@@ -3,6 +3,7 @@
 use cq_verbs::setup::{ModifyError, QpAttr, QpAttrMask, QpState, QpType};
 
 use crate::api::qp::QueuePair;
+use crate::conditions::PEER_SUSPENDED;
 use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
 use crate::protocol::number::QpNumber;
@@ -91,7 +92,7 @@ impl QueuePair {
         if self.behavior.resumes_from_sqd || (from, to) != (QpState::SQD, QpState::RTS) {
             self.claimed.tell();
         }
-        waited.map_err(|_| ModifyError::PeerSuspended)
+        Ok(waited.map_err(|_| PEER_SUSPENDED)?)
     }
 
     /// Stores the attributes that are given. Returns the old values, for [`restore`].

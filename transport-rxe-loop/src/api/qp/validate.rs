@@ -2,8 +2,7 @@
 
 use cq_verbs::post::Refused;
 use cq_verbs::setup::{
-    AddressError, AddressVector, DeviceError, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
-    QpType,
+    AddressError, AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 use cq_verbs::wr::{Data, Placement, RecvWr, SendOp, SendWr};
 use rustix::io::Errno;
@@ -137,11 +136,7 @@ impl QueuePair {
         };
         let engine = self.claimed.queue.engine;
         if let Some(path) = attr.av {
-            let refused = |DeviceError { errno, .. }| {
-                let mask = attr.mask();
-                ModifyError::Refused { from, to, mask, errno }
-            };
-            check_path(&path, engine.current_port().map_err(refused)?, engine.policy.strict)?;
+            check_path(&path, engine.current_port()?, engine.policy.strict)?;
         }
         Ok(to)
     }

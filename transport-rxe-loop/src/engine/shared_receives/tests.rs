@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
+use crate::conditions::PEER_SUSPENDED;
 use crate::inside::prelude::*;
 use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
@@ -271,7 +272,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     let taken = alone.is_taken_by(ANOTHER);
     assert_eq!(reclaim(alone.engine, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::RESET);
-    assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
+    assert_eq!(alone.qp.modify(&reset), Err(PEER_SUSPENDED.into()));
     assert!(!recover(alone.engine, ANOTHER), "it has the place of one that was dead");
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().settle(taken.tag(), taken.target());

@@ -99,7 +99,7 @@ impl Lack {
     fn side(self) -> Side {
         let channel = || {
             EventChannel::new(CONTEXT.get().unwrap()).map_err(|error| match error {
-                CreateError::System(failed) => failed.errno,
+                CreateError::Refused(failed) => failed.errno(),
                 error => panic!("{error}"),
             })
         };

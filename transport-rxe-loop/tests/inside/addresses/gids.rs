@@ -76,7 +76,7 @@ fn gets_addresses() {
         assert!(!is_local(context, ip));
         assert_eq!(index(context, ip), None);
         assert_eq!(context.gid_table(1).unwrap()[usize::from(*at)].gid, Gid::default());
-        assert_eq!(context.port_with_gid(1, *at).unwrap_err().errno, Errno::ENOENT);
+        assert_eq!(context.port_with_gid(1, *at).unwrap_err().errno(), Errno::ENOENT);
         let refused = here.pd.create_ah(back).unwrap_err();
         assert_eq!(refused, AddressError::NoSuchGid { index: *at });
         assert_eq!(sent.by(ah), *header, "what leads there still does");

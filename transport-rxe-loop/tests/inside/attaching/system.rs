@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
-use crate::error::RegisterError;
+use crate::conditions::file_size_limit;
 use crate::memory::files;
 use crate::shm::file;
 use crate::shm::system::SystemError;
@@ -83,7 +83,7 @@ pub fn short_files(path: &FabricPath) {
     let (region, len) = (path.memory(0, 0), bytes as usize);
     assert_eq!(
         files::make(&region, len, &MemoryOptions::new()).unwrap_err(),
-        RegisterError::FileSizeLimit { len, limit }
+        file_size_limit(len, limit).into()
     );
     files::make(&region, limit as usize, &MemoryOptions::new()).unwrap();
     // Files made by others may be longer.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cq_verbs::tracked::TrackedQp;
 
 use super::*;
+use crate::conditions::PEER_SUSPENDED;
 use crate::engine::srq::queue as pool_of;
 
 /// Longer than any bounded wait for a live process that makes no progress.
@@ -102,7 +103,7 @@ fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
     let Target { fixture, region: _region, mut qp, victim, .. } = Target::new("place");
     let device = fixture.device;
     let mine = || Estate::mine(device).qps;
-    assert_eq!(qp.modify(&QpAttr::to(QpState::RESET)), Err(ModifyError::PeerSuspended));
+    assert_eq!(qp.modify(&QpAttr::to(QpState::RESET)), Err(PEER_SUSPENDED.into()));
     assert_eq!(qp.state().unwrap(), QpState::ERR, "its peer is shut out all the same");
     drop(qp);
     deaths::look(device);

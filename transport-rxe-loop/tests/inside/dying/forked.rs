@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cq_core::transport::EventError;
-use cq_verbs::setup::{ArmLimitError, Errno, ModerateError, ResizeError};
+use cq_verbs::setup::Errno;
 
 use super::*;
-use crate::error::{CreateError, RegisterError};
+use crate::conditions::FORKED;
+use crate::error::CreateError;
 use crate::inside::attaching::forks::{exit_code, fork};
 use crate::inside::subscriber::Recorder;
 
@@ -72,28 +73,28 @@ impl Pair {
         let refused = qp.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
         assert_eq!(refused.why, Refused::WrongState);
         for state in [QpState::RESET, QpState::ERR] {
-            assert_eq!(qp.modify(&QpAttr::to(state)), Err(ModifyError::Forked));
+            assert_eq!(qp.modify(&QpAttr::to(state)), Err(FORKED.into()));
         }
-        assert_eq!(qp.state().map_err(|error| error.errno), Err(Errno::ENODEV));
-        assert_eq!(qp.attributes().map_err(|error| error.errno), Err(Errno::ENODEV));
+        assert_eq!(qp.state().map_err(|error| error.errno()), Err(Errno::ENODEV));
+        assert_eq!(qp.attributes().map_err(|error| error.errno()), Err(Errno::ENODEV));
         let refused = srq.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
         assert_eq!((refused.why, srq.waiting()), (Refused::WrongState, 0));
-        assert_eq!(srq.arm_limit(1), Err(ArmLimitError::Forked));
-        assert_eq!(srq.limit().map_err(|error| error.errno), Err(Errno::ENODEV));
+        assert_eq!(srq.arm_limit(1), Err(FORKED.into()));
+        assert_eq!(srq.limit().map_err(|error| error.errno()), Err(Errno::ENODEV));
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
         let _either = cq.arm(Notify::Next);
-        assert_eq!(cq.resize(100), Err(ResizeError::Create(CreateError::Forked)));
-        assert_eq!(cq.moderate(2, 1), Err(ModerateError::Forked));
+        assert_eq!(cq.resize(100), Err(CreateError::from(FORKED).into()));
+        assert_eq!(cq.moderate(2, 1), Err(FORKED.into()));
         assert_eq!(channel.take_event(), Err(EventError::Device(NODEV)));
         assert_eq!(channel.block(None), Err(EventError::Device(NODEV)));
         assert_eq!(context.take_async_event(), Err(EventError::Device(NODEV)));
         assert_eq!(context.wait_async(None), Err(EventError::Device(NODEV).into()));
-        let forked = Some(CreateError::Forked);
+        let forked = Some(CreateError::from(FORKED));
         assert_eq!(context.create_channel().err(), forked);
         assert_eq!(context.create_cq(4, None).err(), forked);
         assert_eq!(context.alloc_pd().err(), forked);
         assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
-        assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(FORKED.into()));
         // As if the service thread owned the send queue, which does not exist here.
         let fabric = context.device();
         let _kept = fabric.engine.alarms.keep();

@@ -1,12 +1,15 @@
 //! Entries that a queue pair has reserved and gives back: nobody uses them before its last completion was polled (O7).
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use cq_core::queue::Tail;
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_verbs::budget::{Budget, Budgeted, Reservation};
+use cq_verbs::budget::{Budget, Budgeted, Overdrawn, Reserved};
+use cq_verbs::post::{Post, PostError};
 use cq_verbs::sync::Site;
+use cq_verbs::wr::{RecvWr, SendWr};
 use verify_loom::harness::model;
 use verify_loom::queue::{Queue, expect, numbered};
 use verify_loom::threads::spawn;
@@ -15,6 +18,28 @@ const OVERRUN: &str = "the queue is full";
 const UNTOLD: &str = "neither free nor pending";
 
 type Shared = Arc<Budget>;
+
+/// A queue pair whose completions the model stores.
+struct Pair;
+
+impl Post for Pair {
+    fn post_send(&mut self, _: &[SendWr<'_>]) -> Result<(), PostError> {
+        Ok(())
+    }
+
+    fn post_recv(&mut self, _: &[RecvWr<'_>]) -> Result<(), PostError> {
+        Ok(())
+    }
+
+    fn quiesce(&mut self) -> bool {
+        true
+    }
+}
+
+/// A queue pair with one request.
+fn create(budget: &Shared) -> Result<Reserved<Pair, Shared, 1>, Overdrawn> {
+    Reserved::create([(budget, 1)], || Ok::<_, Infallible>(Pair)).map(|Ok(created)| created)
+}
 
 /// Stores the completion with this number; the ring has one slot.
 fn push(queue: &Queue, number: u64) {
@@ -40,13 +65,13 @@ fn poll(queue: &Queue, budget: impl FnOnce(&Shared)) {
 fn destroyed() {
     let queue = Queue::new(1);
     poll(&queue, |budget| {
-        let last = Reservation::new(budget, 1).unwrap();
+        let last = create(budget).ok().unwrap();
         spawn(&queue, move |queue| {
             push(&queue, 1);
             drop(last);
         });
         spawn((&queue, budget), |(queue, budget)| {
-            if Reservation::new(&budget, 1).is_ok() {
+            if let Ok(_another) = create(&budget) {
                 push(&queue, 2);
             }
         });
@@ -57,11 +82,11 @@ fn destroyed() {
 fn reset() {
     let queue = Queue::new(1);
     poll(&queue, |budget| {
-        let mut entries = Reservation::new(budget, 1).unwrap();
+        let mut pair = create(budget).ok().unwrap();
         spawn(&queue, move |queue| {
             push(&queue, 1);
-            entries.discard(1);
-            if entries.usable() == 1 {
+            let Ok(()) = pair.reset([1], |_| Ok::<_, Infallible>(()));
+            if pair.usable() == [1] {
                 push(&queue, 2);
             }
         });
@@ -72,10 +97,10 @@ fn reset() {
 fn refused() {
     let queue = Queue::new(1);
     poll(&queue, |budget| {
-        let last = Reservation::new(budget, 1).unwrap();
+        let last = create(budget).ok().unwrap();
         spawn(budget, move |budget| {
             drop(last);
-            let again = Reservation::new(&budget, 1);
+            let again = create(&budget);
             assert!(again.map_or_else(|overdrawn| overdrawn.pending, |_| true), "{UNTOLD}");
         });
     });

@@ -1,6 +1,7 @@
 //! Queue pairs that are created, connected, posted to at once, failed and dropped.
 
 use cq_verbs::budget::Overdrawn;
+use cq_verbs::exchange::{ConnectError, ExchangeError};
 use cq_verbs::setup::{Endpoint, Port};
 use cq_verbs::tracked::CreateTrackedError;
 use tokio::io::AsyncWriteExt;
@@ -27,7 +28,7 @@ async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both(
     );
     // What the first gives back is free once the driver has found the queue empty.
     drop(first);
-    assert!(Reservation::new(queue.budget(), 5).unwrap_err().pending);
+    assert!(reserve(queue.budget(), 5).unwrap_err().pending);
     let second = Created::create(&device, &queue, &handle).await.unwrap();
     assert_eq!(queue.budget().free(), 2);
     driver.abort();
@@ -160,4 +161,14 @@ async fn what_is_no_frame_or_none_is_refused() {
         let why = connected.unwrap_err().to_string();
         assert!(why.starts_with(said), "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_peer_that_leaves_with_bytes_unread_has_closed() {
+    let (mut ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+    ours.write_all(b"unread").await.unwrap();
+    drop(theirs);
+    let why = Stand::new().qp.connect_over(&mut ours, &Port::new(1)).await.unwrap_err();
+    let closed = matches!(why, ConnectError::Exchange(ExchangeError::Closed { received: 0, .. }));
+    assert!(closed, "{why}");
 }

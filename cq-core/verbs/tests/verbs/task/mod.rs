@@ -11,14 +11,14 @@ mod wakeups;
 use std::sync::Arc;
 
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
-use cq_verbs::budget::{Budget, Budgeted, Entries, Reservation};
+use cq_verbs::budget::{Budget, Budgeted, Entries};
 use cq_verbs::device::QueuePair;
 use cq_verbs::setup::{Destination, QpAttr, QpState};
 use cq_verbs::task::{Driver, Ended, Finished, Handle, RequestError, TaskQp, Unfinished};
 use cq_verbs::tracked::{DrainError, TrackedQp};
 use tokio::task::{JoinHandle, yield_now};
 
-use super::tracked::Qp;
+use super::tracked::{Qp, reserve, with_entries};
 use super::*;
 
 /// Counts how often it was dropped.
@@ -70,10 +70,9 @@ impl Stand {
     fn new() -> Self {
         let (driver, device) = driver();
         let budget = driver.cq().get_ref().budget().clone();
-        let entries = |count| Reservation::new(&budget, count).unwrap();
         let list = Qp::default();
         let handle = driver.handle();
-        let qp = TaskQp::new(TrackedQp::with(list.clone(), entries(2), entries(1)), &[&handle]);
+        let qp = TaskQp::new(with_entries(&list, &budget, [2, 1]), &[&handle]);
         let driver = tokio::spawn(driver.run());
         Self { qp, list, device, budget, driver, handle, drops: Drops::default() }
     }
@@ -236,8 +235,7 @@ async fn a_refused_request_returns_its_buffer() {
 #[tokio::test]
 async fn a_queue_without_slots_refuses_instead_of_waiting_for_ever() {
     let (driver, _device) = driver();
-    let none = || Reservation::new(driver.cq().get_ref().budget(), 0).unwrap();
-    let qp = TrackedQp::with(Qp::default(), none(), none());
+    let qp = with_entries(&Qp::default(), driver.cq().get_ref().budget(), [0, 0]);
     let qp = TaskQp::<_, (), 2, 1, _>::new(qp, &[&driver.handle()]);
     let full = RequestError::Refused(Refused::QueueFull);
     assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
@@ -302,8 +300,7 @@ async fn a_queue_pair_is_destroyed_with_its_last_clone_and_its_entries_return() 
     assert_eq!((discarded.why, discarded.buffer.is_none()), (RequestError::Discarded, true));
     until(|| stand.budget.free() == 3).await;
     // A completion that is late is of nobody; a new queue pair of the same number is served.
-    let entries = |count| Reservation::new(&stand.budget, count).unwrap();
-    let qp = TrackedQp::with(stand.list.clone(), entries(2), entries(1));
+    let qp = with_entries(&stand.list, &stand.budget, [2, 1]);
     let qp = Pair::<Entries>::new(qp, &[&stand.handle]);
     let request = qp.post_send(ping(), stand.drops.buffer(2)).await.unwrap();
     stand.device.push(&send(wr_id)).unwrap();

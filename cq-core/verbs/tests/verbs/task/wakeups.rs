@@ -133,8 +133,7 @@ async fn a_driver_whose_task_has_used_up_its_budget_polls_all_the_same() {
     let queue = Budgeted::with_capacity(consumer, 1);
     let budget = queue.budget().clone();
     let driver = Driver::new(CompletionQueue::new(queue), Channel::new(events).unwrap());
-    let entries = |count| Reservation::new(&budget, count).unwrap();
-    let qp = TrackedQp::with(Qp::default(), entries(1), entries(0));
+    let qp = with_entries(&Qp::default(), &budget, [1, 0]);
     let qp = TaskQp::<_, (), 1, 0, _>::new(qp, &[&driver.handle()]);
     let spends = Arc::new(AtomicBool::new(false));
     let _driver = tokio::spawn({

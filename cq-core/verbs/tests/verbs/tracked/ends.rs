@@ -76,8 +76,8 @@ fn q11_a_shared_receive_queue_that_is_in_use_keeps_what_it_has() {
     for is_used in [true, false] {
         device.with(|pair| pair.is_used = is_used);
         let token = Arc::new(());
-        let entries = Reservation::new(&budget, 3).unwrap();
-        let mut srq = TrackedSrq::<_, _, _, 3, 1>::with(device.clone(), [entries]);
+        let create = |_| Ok(device.clone());
+        let mut srq = TrackedSrq::<_, _, _, 3, 1>::create_by([&budget], 9, create).unwrap();
         srq.post_recv(&[], token.clone()).unwrap();
         drop(srq);
         assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
@@ -94,8 +94,7 @@ fn buffers_that_a_destroyed_queue_pair_may_still_use_are_not_freed() {
         let mut disturbed = FaultInjector::<_, 1>::new(device.clone(), &Faults::seeded(1));
         assert_eq!(Post::quiesce(&mut &mut disturbed), !is_used);
         let (mut cq, budget) = device.cq(8);
-        let [sends, receives] = [4, 3].map(|count| Reservation::new(&budget, count).unwrap());
-        let mut qp = TrackedQp::<_, _, _, 4, 3, _>::with(device.clone(), sends, receives);
+        let mut qp = with_entries::<_, _, 4, 3>(&device, &budget, [4, 3]);
         let tokens = [(); 2].map(Arc::new);
         if !is_idle {
             qp.post_send(ping(), tokens[0].clone()).unwrap();
@@ -177,21 +176,21 @@ fn a_queue_pair_that_its_queue_can_never_hold_is_not_pending() {
     type Created = TrackedQp<Qp, u32, char, 3, 2, Entries>;
     let ((_small, small), (_large, large)) = (Qp::default().cq(4), Qp::default().cq(5));
     let refused = |queues| {
-        let create = |_| Err(CreateError::Stuck);
+        let create = |_| Err(CreateError::OwnReceives);
         match Created::create_by(queues, QpCaps::USUAL, create).unwrap_err() {
             CreateTrackedError::Overdrawn(overdrawn) => overdrawn,
             other => panic!("{other}"),
         }
     };
     for queue in [&small, &large] {
-        drop(Reservation::new(queue, 1).unwrap());
+        drop(reserve(queue, 1).unwrap());
     }
     // Three and two entries are more than the small queue has, and as many as the large one has.
     let overdrawn = Overdrawn { asked: 2, free: 0, pending: false };
     assert_eq!(refused([&small; 2]), overdrawn);
     assert_eq!((small.free(), large.free()), (3, 4), "nothing is reserved");
     assert_eq!(refused([&large; 2]), Overdrawn { free: 1, pending: true, ..overdrawn });
-    drop(Reservation::new(&small, 3).unwrap());
+    drop(reserve(&small, 3).unwrap());
     let sends = Overdrawn { asked: 3, ..overdrawn };
     assert_eq!(refused([&small; 2]), sends);
     assert_eq!(refused([&small, &large]), Overdrawn { pending: true, ..sends });

@@ -4,10 +4,11 @@ mod ends;
 mod left;
 mod retiring;
 
+use std::convert::Infallible;
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::{Arc, Mutex};
 
-use cq_verbs::budget::{Budget, Budgeted, Entries, Overdrawn, Reservation};
+use cq_verbs::budget::{Budget, Budgeted, Entries, Overdrawn, Reserved};
 use cq_verbs::device::{Destroy, QueuePair, SharedReceiveQueue};
 use cq_verbs::ledger::*;
 use cq_verbs::setup::*;
@@ -190,13 +191,30 @@ fn port() -> Port {
 type Queue = CompletionQueue<Budgeted<Cq, Arc<Budget>>>;
 type Tracked<C> = TrackedQp<Qp, u32, char, 4, 2, C>;
 
+/// A queue pair that has reserved so many entries.
+pub(super) fn reserve(
+    budget: &Arc<Budget>,
+    entries: u32,
+) -> Result<Reserved<Qp, Arc<Budget>, 1>, Overdrawn> {
+    let create = || Ok::<_, Infallible>(Qp::default());
+    Reserved::create([(budget, entries)], create).map(|Ok(reserved)| reserved)
+}
+
+/// This queue pair, with so many entries for sends and for receives.
+pub(super) fn with_entries<S, R, const SENDS: usize, const RECEIVES: usize>(
+    qp: &Qp,
+    budget: &Arc<Budget>,
+    [max_send_wr, max_recv_wr]: [u32; 2],
+) -> TrackedQp<Qp, S, R, SENDS, RECEIVES, Entries> {
+    let caps = QpCaps { max_send_wr, max_recv_wr, ..QpCaps::USUAL };
+    TrackedQp::create_by([budget; 2], caps, |_| Ok(qp.clone())).unwrap()
+}
+
 /// With so many entries for sends and for receives.
 fn tracked(sends: u32, receives: u32) -> (Tracked<Entries>, Qp, Queue) {
     let qp = Qp::default();
     let (cq, budget) = qp.cq(sends + receives);
-    let [sends, receives] =
-        [sends, receives].map(|entries| Reservation::new(&budget, entries).unwrap());
-    (TrackedQp::with(qp.clone(), sends, receives), qp, cq)
+    (with_entries(&qp, &budget, [sends, receives]), qp, cq)
 }
 
 /// Polls all, and retires it.
@@ -257,8 +275,8 @@ fn each_way_of_posting_is_limited() {
     assert!(tracked(0, 1).0.post_send(ping(), 0).is_err());
     let srq = |entries| {
         let (_cq, budget) = Qp::default().cq(1);
-        let entries = Reservation::new(&budget, entries).unwrap();
-        TrackedSrq::<_, char, _, 6, 1>::with(Qp::default(), [entries])
+        TrackedSrq::<_, char, _, 6, 1>::create_by([&budget], entries, |_| Ok(Qp::default()))
+            .unwrap()
     };
     assert_eq!(srq(1).post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), full);
     assert!(srq(0).post_recv(&[], 'a').is_err());
@@ -273,9 +291,9 @@ fn a_queue_pair_is_created_with_what_it_reserves() {
         Ok(Qp::default())
     };
     let refused =
-        Created::create_by([&sends, &receives], QpCaps::USUAL, |_| Err(CreateError::Stuck))
+        Created::create_by([&sends, &receives], QpCaps::USUAL, |_| Err(CreateError::OwnReceives))
             .unwrap_err();
-    assert_eq!(refused, CreateTrackedError::Create(CreateError::Stuck));
+    assert_eq!(refused, CreateTrackedError::Create(CreateError::OwnReceives));
     let qp = Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap();
     assert_eq!((qp.max_sends(), qp.max_receives()), (4, 2));
     assert_eq!((sends.free(), receives.free()), (1, 1));
@@ -313,14 +331,14 @@ fn many_receives_are_posted_at_once() {
     });
     assert!(tokens.eq(0..100));
 
-    let mut srq = TrackedSrq::<_, usize, Unlimited, 40, 0>::with(Qp::default(), []);
+    let mut srq = TrackedSrq::<_, usize, Unlimited, 40, 0>::new(Qp::default());
     assert_eq!(
         srq.fill(41, sge, |nth| nth),
         Err(PostError { posted: 40, why: Refused::QueueFull })
     );
     let (_cq, budget) = Qp::default().cq(3);
-    let three = Reservation::new(&budget, 3).unwrap();
-    let mut srq = TrackedSrq::<_, usize, _, 40, 1>::with(Qp::default(), [three]);
+    let create = |_| Ok(Qp::default());
+    let mut srq = TrackedSrq::<_, usize, _, 40, 1>::create_by([&budget], 3, create).unwrap();
     assert_eq!(srq.fill(4, sge, |nth| nth), Err(PostError { posted: 3, why: Refused::QueueFull }));
     let (mut receiver, ..) = tracked(0, 1);
     let full = PostError { posted: 1, why: Refused::QueueFull };
@@ -378,13 +396,16 @@ fn connecting_and_datagrams_are_the_queue_pairs() {
 }
 
 #[test]
-fn q09_a_shared_receive_queue_uses_no_more_than_the_smallest_reservation() {
+fn q09_a_shared_receive_queue_uses_no_more_than_it_has_reserved_on_each_queue() {
     let device = Qp::default();
     let ((mut cq, large), (_other, small)) = (device.cq(8), device.cq(3));
-    let [eight, three] = [(&large, 8), (&small, 3)]
-        .map(|(budget, entries)| Reservation::new(budget, entries).unwrap());
-    let mut srq = TrackedSrq::<_, char, _, 6, 2>::with(device.clone(), [eight, three]);
+    let create = |count| {
+        assert_eq!(count, 3);
+        Ok(device.clone())
+    };
+    let mut srq = TrackedSrq::<_, char, _, 6, 2>::create_by([&large, &small], 3, create).unwrap();
     assert_eq!((srq.free(), srq.outstanding()), (3, 0));
+    assert_eq!((large.free(), small.free()), (5, 0));
     srq.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
     srq.post_recv(&[], 'c').unwrap();
     assert_eq!(srq.post_recv(&[], 'd').unwrap_err().why, Refused::QueueFull);
@@ -402,6 +423,6 @@ fn q09_a_shared_receive_queue_uses_no_more_than_the_smallest_reservation() {
     assert_eq!(srq.limit(), Ok(3));
     assert_eq!(SharedReceiveQueue::caps(srq.get_ref()).max_sge, 1);
     // Without completion queues it is limited by its ledger.
-    let mut srq = TrackedSrq::<_, char, Unlimited, 6, 0>::with(device, []);
+    let srq = TrackedSrq::<_, char, Unlimited, 6, 0>::new(device);
     assert_eq!(srq.free(), 6);
 }

@@ -1,3 +1,4 @@
+use crate::conditions::PEER_SUSPENDED;
 use crate::engine::in_flight;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::prelude::*;
@@ -61,7 +62,7 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     let mut scene = Scene::new();
     let suspended = scene.fixture.device.memory.lock(scene.lock(), || {}).unwrap();
     let reset = QpAttr::to(QpState::RESET);
-    assert_eq!(scene.receiver.modify(&reset), Err(ModifyError::PeerSuspended));
+    assert_eq!(scene.receiver.modify(&reset), Err(PEER_SUSPENDED.into()));
     assert_eq!(scene.receiver.state().unwrap(), QpState::ERR, "it takes no more");
     assert_eq!(scene.receiver.attributes().unwrap().qkey, Some(1), "it is not in RESET");
     assert_eq!(scene.fixture.polled(), [], "the sender may have taken the receive");
