@@ -8,18 +8,16 @@ use std::thread;
 
 use cq_core::channel::flag::{Flag, Raiser};
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::{OnChannel, Producer, SoftCq};
-use cq_core::transport::CqKey;
+use cq_core::queue::{Producer, SoftCq};
 use cq_core::wc::{Wc, WcStatus};
 use static_cell::ConstStaticCell;
 
-const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const TRANSFERS: u64 = 1000;
 
 static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
 static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
 
-type Handler = Producer<'static, Wc, OnChannel<Raiser<'static>>>;
+type Handler = Producer<'static, Wc, Raiser<'static>>;
 
 /// The DMA engine's interrupt: a transfer is done.
 fn on_interrupt(producer: &mut Handler, wr_id: u64) -> bool {
@@ -32,7 +30,7 @@ fn wait_for_interrupt() {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (raiser, events) = FLAG.take().split();
-    let (mut producer, consumer) = QUEUE.take().split_with(KEY, raiser);
+    let (mut producer, consumer) = QUEUE.take().split_with(raiser);
 
     let interrupts = thread::spawn(move || {
         for wr_id in 0..TRANSFERS {

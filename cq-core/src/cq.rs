@@ -199,6 +199,9 @@ const MOST_EVENTS: u32 = 16;
 
 /// Takes the pending events, up to [`MOST_EVENTS`], and returns their number.
 fn take_events(of: CqKey, channel: &mut impl Events) -> Result<u32, WaitError> {
+    if !channel.serves(of) {
+        return Err(WaitError::WrongChannel(of));
+    }
     for count in 0..MOST_EVENTS {
         if !take_event(of, channel)? {
             return Ok(count);

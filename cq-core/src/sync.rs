@@ -91,7 +91,7 @@ mod plain;
 mod site;
 
 use core::fmt;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use self::plain::{Tracked, copy_in_order, copy_out};
 use self::site::at;
@@ -144,7 +144,7 @@ cfg_if::cfg_if! {
 cfg_if::cfg_if! {
     if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
         mod shared;
-        pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, join, latch_more, leave, reserve};
+        pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, latch_more, reserve};
     }
 }
 
@@ -230,6 +230,28 @@ pub(crate) fn arm_fence() {
 pub(crate) fn try_lock(word: &AtomicU32) -> bool {
     // The load leaves the cache line of a taken lock with its holder.
     load_u32(word) == 0 && word.compare_exchange(0, 1, at(Site::Lock, Acquire), Relaxed).is_ok()
+}
+
+/// Adds one to a count of sharers, which saturates.
+#[cfg(target_has_atomic = "32")]
+pub(crate) fn join(count: &AtomicU32) {
+    let _ = count.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
+}
+
+/// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did. A
+/// saturated count stays so, because nobody knows how many there are.
+pub(crate) fn leave(count: &AtomicU32) -> bool {
+    cfg_if::cfg_if! {
+        if #[cfg(target_has_atomic = "32")] {
+            let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
+            count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
+        } else {
+            // None joins. If two leave at once, the count may stay too high.
+            let before = load_u32(count);
+            count.store(before.saturating_sub(1), at(Site::Leave, Release));
+            before == 1
+        }
+    }
 }
 
 /// Counts an event, and makes visible what was done before it.

@@ -163,6 +163,14 @@ pub trait Events {
     fn forget(&mut self, key: CqKey) {
         let _ = key;
     }
+
+    /// Whether the events of the queue `key` come through this channel. A wait for a queue on a channel of another one
+    /// fails, instead of sleeping for ever. `true`, the default, also if the channel can't tell.
+    #[inline]
+    fn serves(&self, key: CqKey) -> bool {
+        let _ = key;
+        true
+    }
 }
 
 /// Sleeps on a completion channel.
@@ -201,23 +209,23 @@ pub trait AsyncChannel: Events {
     }
 }
 
-/// The producer side of a channel: an eventfd, a waker, `SEV`.
+/// The producer side of a channel, for one queue: an eventfd, a waker, `SEV`. A closure becomes one by
+/// [`signal_fn`](crate::channel::signal_fn).
+#[diagnostic::on_unimplemented(
+    note = "a closure becomes a `Signal` by `cq_core::channel::signal_fn`"
+)]
 pub trait Signal {
-    /// Raises an event for `cq`. Never waits for the reader, no matter how many events are unread
+    /// The key that the queue's events carry. It is always the same, and no other queue of the channel has it.
+    fn key(&self) -> CqKey;
+
+    /// Raises an event of the queue. Never waits for the reader, no matter how many events are unread
     /// ([N9](crate::contract#n9)).
     ///
     /// Raising an event must synchronize with taking it: the thread that takes the event must see all writes made
     /// before the call. A system call, a lock, or a Release/Acquire pair ensures this. It must also hold for both
     /// events when one is merged with a pending one: set a flag by a swap, even if it is already set. Do not use a
     /// plain store, and do not skip the swap after a load.
-    fn raise(&self, cq: CqKey);
-}
-
-/// A closure can serve as a channel: `|key| …`.
-impl<F: Fn(CqKey)> Signal for F {
-    fn raise(&self, cq: CqKey) {
-        self(cq);
-    }
+    fn raise(&self);
 }
 
 /// The completions that an armed queue raises its event for.

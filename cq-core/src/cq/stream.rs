@@ -23,7 +23,7 @@ use crate::transport::{Arm, AsyncChannel, PollCq, PollError};
 ///
 /// const KEY: CqKey = CqKey { index: 0, generation: 1 };
 /// let (raiser, events) = waker::channel();
-/// let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+/// let (mut producer, consumer) = HeapCq::new(16)?.split_with(raiser);
 /// (0..5).for_each(|wr_id| producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).unwrap());
 /// drop(producer);
 ///
@@ -37,7 +37,7 @@ use crate::transport::{Arm, AsyncChannel, PollCq, PollError};
 /// ```compile_fail,E0080
 /// # use cq_core::{channel::waker, cq::*, queue::*, transport::CqKey};
 /// let (raiser, events) = waker::channel();
-/// let (_, consumer) = HeapCq::new(1).unwrap().split_with(CqKey { index: 0, generation: 1 }, raiser);
+/// let (_, consumer) = HeapCq::new(1).unwrap().split_with(raiser);
 /// let stream = CompletionStream::<_, _, 0>::new(CompletionQueue::new(consumer), events);
 /// ```
 #[derive(Debug)]

@@ -46,7 +46,7 @@
 //! /// What the interrupt handler owns.
 //! struct Handler {
 //!     next: u32,
-//!     queue: Producer<'static, Finished, OnChannel<Raiser<'static>>>,
+//!     queue: Producer<'static, Finished, Raiser<'static>>,
 //! }
 //!
 //! impl Handler {
@@ -78,7 +78,7 @@
 //!
 //! fn main() -> Result<(), WaitError> {
 //!     let (raiser, events) = FLAG.take().split();
-//!     let (queue, consumer) = QUEUE.take().split_with(KEY, raiser);
+//!     let (queue, consumer) = QUEUE.take().split_with(raiser);
 //!     power_on(Handler { next: 0, queue });
 //!
 //!     let (mut cq, mut channel) = (CompletionQueue::new(consumer), events.sleeping(sleep));
@@ -169,7 +169,7 @@
 //!     static mut QUEUE: SoftCq<16, Finished> = SoftCq::of_entries();
 //!     static mut FLAG: Flag = Flag::new();
 //!     let (raiser, events) = FLAG.split();
-//!     let (queue, consumer) = QUEUE.split_with(KEY, raiser);
+//!     let (queue, consumer) = QUEUE.split_with(raiser);
 //!     interrupt::free(|cs| HANDLER.borrow(cs).replace(Some(Handler { next: 0, queue })));
 //!     // then enable the interrupt
 //! ```

@@ -15,7 +15,7 @@
 //!
 //! let channel = Channel(Cell::new(0));
 //! let mut storage = SoftCq::<2>::new();
-//! let (mut producer, mut consumer) = storage.split_with(CqKey { index: 0, generation: 1 }, &channel);
+//! let (mut producer, mut consumer) = storage.split_with(&channel);
 //!
 //! assert_eq!(consumer.arm(Notify::Next)?, Armed::Armed);
 //! let wc = Wc::new(1, WcStatus::SUCCESS, 5);
@@ -65,6 +65,7 @@
 //! |---|---|
 //! | `queue/{ring, slot, producer, consumer, in_place, raw/slot}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
+//! | `queue/reunite`, `channel/share` | all sides of a queue or channel were given back |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
 //! | `sync/plain` | plain copies of words that nobody else accesses |
 //! | `shared_cq` | there is one guard at a time |
@@ -103,6 +104,7 @@
 //! | `raw/slot`, `raw/tags` | a slot's words in memory that others share; a word beside it |
 //! | `capacity` | which capacities are valid |
 //! | `heap`, `owner` | queues on the heap; what keeps storage alive |
+//! | `reunite` | the queue of two sides that are given back |
 //! | [`raw`] | queues in memory that the caller provides |
 //! | [`mpsc`] | several producers, and resizing |
 //!
@@ -132,16 +134,19 @@ pub mod mpsc;
 mod owner;
 mod producer;
 pub mod raw;
+mod reunite;
 mod ring;
 pub(crate) mod slot;
 mod storage;
 mod tail;
 
+use core::ptr::NonNull;
+
 use self::arm::ArmWord;
 pub use self::capacity::CapacityError;
 #[doc(hidden)]
-pub use self::channel::{Channel, ConsumerChannel, FailWakeup, SplitSignal};
-pub use self::channel::{NoChannel, OnChannel};
+pub use self::channel::{Channel, FailWakeup, Token};
+pub use self::channel::{NoChannel, OnChannel, SplitSignal};
 #[doc(hidden)]
 pub use self::completion::Completion;
 pub use self::completion::Tagged;
@@ -153,7 +158,9 @@ pub use self::heap::HeapCq;
 pub use self::in_place::InPlace;
 use self::owner::Owner;
 pub use self::producer::{Producer, TryPushError};
-use self::ring::{Head, LINES, Ref};
+pub use self::reunite::ReuniteError;
+pub(crate) use self::ring::Ref;
+use self::ring::{Head, LINES};
 pub use self::ring::{MAX_STORAGE, Position};
 #[doc(hidden)]
 pub use self::slot::{Memory, Own};
@@ -161,7 +168,7 @@ use self::storage::Slots;
 pub use self::tail::Tail;
 use crate::entry::Entry;
 use crate::sync::{Unused, const_unless_loom};
-use crate::transport::CqKey;
+use crate::transport::Signal;
 use crate::wc::Wc;
 
 /// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
@@ -301,6 +308,7 @@ impl Control {
 ///
 /// Of other [entries](crate::entry) than completions it is made by [`of_entries`](Self::of_entries).
 #[derive(Debug)]
+#[repr(C)]
 pub struct SoftCq<const N: usize, E: Entry = Wc> {
     control: Control,
     slots: Slots<N, E>,
@@ -331,15 +339,14 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. The consumer has a clone of
-    /// `signal`, to [fail](Consumer::fail) the queue. Resets the queue, as [`split`](Self::split) does.
-    pub fn split_with<S: SplitSignal>(
+    /// Returns the two sides of a queue that raises its events by `signal`. The consumer has a copy of it, to
+    /// [fail](Consumer::fail) the queue. Resets the queue, as [`split`](Self::split) does.
+    pub fn split_with<S: Signal + SplitSignal>(
         &mut self,
-        key: CqKey,
         signal: S,
-    ) -> (Producer<'_, E, OnChannel<S>>, Consumer<'_, E, OnChannel<Option<S>>>) {
-        let (raises, armed) = OnChannel::of_both(key, signal);
-        self.sides(raises, armed)
+    ) -> (Producer<'_, E, S>, Consumer<'_, E, OnChannel<S>>) {
+        let armed = OnChannel::beside(&signal);
+        self.sides(signal, armed)
     }
 
     /// The capacity, in entries ([O1](crate::contract#o1)).
@@ -356,10 +363,11 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     ) -> (Producer<'_, E, P>, Consumer<'_, E, C>) {
         self.control.reset();
         self.slots.reset();
-        let (control, ring) = (Ref::from(&self.control), self.slots.ring());
-        // SAFETY: the sides borrow the queue mutably, so no others exist. All slots were reset to unwritten, and both
-        // sides start at position 0.
+        let queue = NonNull::from(self);
+        // SAFETY: `control` is the first field (`repr(C)`). The sides borrow the queue mutably, so no others exist. All
+        // slots were reset to unwritten, and both sides start at position 0.
         unsafe {
+            let (control, ring) = (Ref::kept(queue.cast::<Control>()), queue.as_ref().slots.ring());
             let producer = Producer::new(ring, control, raises, Tail::at(0), Owner::borrowed());
             let capacity = Slots::<N, E>::CAPACITY;
             let consumer =

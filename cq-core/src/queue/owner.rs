@@ -11,7 +11,7 @@ pub(super) struct Owner {
     /// `false` for a side that another one may succeed, as in a raw queue.
     is_last: bool,
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    _storage: Option<Arc<dyn Any + Send + Sync>>,
+    storage: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Owner {
@@ -29,14 +29,22 @@ impl Owner {
         Self {
             is_last,
             #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-            _storage: None,
+            storage: None,
         }
     }
 
     /// For a side that keeps `storage` alive.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     pub(super) fn of(storage: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { is_last: true, _storage: Some(storage) }
+        Self { is_last: true, storage: Some(storage) }
+    }
+
+    /// Whether the side borrows its storage.
+    pub(super) const fn is_borrower(&self) -> bool {
+        #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+        return self.storage.is_none();
+        #[cfg(not(all(feature = "alloc", target_has_atomic = "ptr")))]
+        true
     }
 
     /// Whether no other side succeeds this one, so that dropping it ends the queue.

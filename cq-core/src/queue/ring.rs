@@ -63,9 +63,25 @@ impl<T: ?Sized> Ref<'_, T> {
 
 impl<'a, T> Ref<'a, T> {
     /// Whether both refer to the same value.
-    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.0 == other.0
+    }
+
+    /// What else is at the same address, such as the first field of a `repr(C)` structure, or the structure around it.
+    ///
+    /// # Safety
+    /// There is a `U` for `'a`, and this was made from a reference to all of it.
+    pub(super) const unsafe fn cast<U>(self) -> Ref<'a, U> {
+        Ref(self.0.cast(), PhantomData)
+    }
+
+    /// The value itself.
+    ///
+    /// # Safety
+    /// This was made from a `&'a mut T`, and neither a copy of it nor a reference obtained from one is used any more.
+    pub(crate) const unsafe fn into_mut(mut self) -> &'a mut T {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.0.as_mut() }
     }
 
     /// A part of the value.
@@ -76,6 +92,12 @@ impl<'a, T> Ref<'a, T> {
 
 impl<'a, T: ?Sized> From<&'a T> for Ref<'a, T> {
     fn from(value: &'a T) -> Self {
+        Self(NonNull::from(value), PhantomData)
+    }
+}
+
+impl<'a, T: ?Sized> From<&'a mut T> for Ref<'a, T> {
+    fn from(value: &'a mut T) -> Self {
         Self(NonNull::from(value), PhantomData)
     }
 }

@@ -50,6 +50,10 @@ impl<T: Events + ?Sized> Events for &mut T {
     fn forget(&mut self, key: CqKey) {
         (**self).forget(key);
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        (**self).serves(key)
+    }
 }
 
 impl<T: Block + ?Sized> Block for &mut T {

@@ -16,8 +16,11 @@
 //! #[derive(Clone, Default)]
 //! struct Channel(Rc<RefCell<VecDeque<CqKey>>>);
 //! impl Signal for Channel {
-//!     fn raise(&self, cq: CqKey) {
-//!         self.0.borrow_mut().push_back(cq);
+//!     fn key(&self) -> CqKey {
+//!         KEY
+//!     }
+//!     fn raise(&self) {
+//!         self.0.borrow_mut().push_back(KEY);
 //!     }
 //! }
 //! impl Events for Channel {
@@ -28,19 +31,19 @@
 //!
 //! /// The transport under test. Here it is the engine's own queue.
 //! struct Mine {
-//!     device: Producer<'static, Wc, OnChannel<Channel>>,
-//!     queue: Consumer<'static, Wc, OnChannel<Option<Channel>>>,
+//!     device: Producer<'static, Wc, Channel>,
+//!     queue: Consumer<'static, Wc, OnChannel<Channel>>,
 //!     channel: Channel,
 //! }
 //!
 //! impl Fixture for Mine {
-//!     type Queue = Consumer<'static, Wc, OnChannel<Option<Channel>>>;
+//!     type Queue = Consumer<'static, Wc, OnChannel<Channel>>;
 //!     type Channel = Channel;
 //!     const CAPACITY: usize = 8;
 //!
 //!     fn new() -> Self {
 //!         let channel = Channel::default();
-//!         let (device, queue) = HeapCq::new(8).unwrap().split_with(KEY, channel.clone());
+//!         let (device, queue) = HeapCq::new(8).unwrap().split_with(channel.clone());
 //!         Self { device, queue, channel }
 //!     }
 //!     fn queue(&mut self) -> &mut Self::Queue {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::slice;
 
 use cq_core::queue::raw::RawQueue;
-use cq_core::queue::{Channel, Dropped, NoChannel, OnChannel, Tagged};
+use cq_core::queue::{Channel, Dropped, NoChannel, Tagged};
 use cq_core::transport::{CqKey, Signal};
 #[cfg(test)]
 use cq_core::wc::Wc;
@@ -46,11 +46,18 @@ impl Pushed {
 }
 
 /// Records that an event is due.
-struct Disarmed(Cell<EventAction>);
+struct Disarmed {
+    key: CqKey,
+    action: Cell<EventAction>,
+}
 
 impl Signal for &Disarmed {
-    fn raise(&self, _: CqKey) {
-        self.0.set(EventAction::Raise);
+    fn key(&self) -> CqKey {
+        self.key
+    }
+
+    fn raise(&self) {
+        self.action.set(EventAction::Raise);
     }
 }
 
@@ -104,10 +111,9 @@ pub fn push_any(
     place(&slot.fanin, entries, requests);
     let (pushed, wakeup) = if slot.completion.channel().is_some() {
         let key = queue::key(completions, index);
-        let disarmed = Disarmed(Cell::new(EventAction::None));
-        let channel = OnChannel { key, signal: &disarmed };
-        let pushed = push_to(&slot.fanin, ring, channel, entries, requests);
-        let wakeup = Wakeup::new(key, disarmed.0.get());
+        let disarmed = Disarmed { key, action: Cell::new(EventAction::None) };
+        let pushed = push_to(&slot.fanin, ring, &disarmed, entries, requests);
+        let wakeup = Wakeup::new(key, disarmed.action.get());
         if wakeup.is_due() {
             sync::store(&slot.announced, slot.fanin.position() as u32);
         }

@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use cq_core::channel::{SignalFn, signal_fn};
 use cq_core::queue::raw::{self, RawQueue};
 use cq_core::queue::{Dropped, OnChannel, Position, Tagged};
-use cq_core::transport::{CqKey, PollCq, Signal};
+use cq_core::transport::{PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
@@ -65,7 +66,7 @@ pub fn entry(qp: usize, nth: u64) -> Tagged {
 }
 
 /// Nobody needs waking.
-pub const SILENT: &fn(CqKey) = &((|_| ()) as fn(CqKey));
+pub const SILENT: &SignalFn<fn()> = &signal_fn(KEY, (|| ()) as fn());
 
 /// Who has the lock.
 struct Held<'w> {
@@ -186,7 +187,7 @@ impl World {
             held.leave(signal);
         }
         if self.plan.rings_all {
-            signal.raise(KEY);
+            signal.raise();
         }
     }
 
@@ -223,8 +224,8 @@ impl Held<'_> {
 
     fn push(&self, entries: &[Tagged]) -> Result<(), Dropped> {
         let (world, mut queue) = (self.world, self.world.queue());
-        let channel = OnChannel { key: KEY, signal: |_| self.asked.set(true) };
-        let mut producer = world.fanin.producer(&mut queue, channel);
+        let asks = signal_fn(KEY, || self.asked.set(true));
+        let mut producer = world.fanin.producer(&mut queue, asks);
         let settle = |part: &[Tagged]| {
             part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));
         };
@@ -234,7 +235,7 @@ impl Held<'_> {
     fn leave(self, signal: &impl Signal) {
         self.world.fanin.lock.leave();
         if self.asked.get() && death::step() {
-            signal.raise(KEY);
+            signal.raise();
         }
     }
 }

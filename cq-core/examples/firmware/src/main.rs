@@ -36,12 +36,12 @@ const KEY: CqKey = CqKey { index: 0, generation: 1 };
 /// What the interrupt handler owns.
 struct Handler {
     finished: CompletionQueue<Finished>,
-    queue: Producer<'static, Done, OnChannel<Raiser<'static>>>,
+    queue: Producer<'static, Done, Raiser<'static>>,
 }
 
 /// What the main loop owns.
 struct MainLoop {
-    cq: CompletionQueue<Consumer<'static, Done, OnChannel<Option<Raiser<'static>>>>>,
+    cq: CompletionQueue<Consumer<'static, Done, OnChannel<Raiser<'static>>>>,
     channel: Sleeper<'static, fn(&Receiver<'static>)>,
 }
 
@@ -171,7 +171,7 @@ fn main() -> ! {
     engine::power_on(peripherals.SYST);
 
     let (raiser, events) = FLAG.split();
-    let (queue, consumer) = QUEUE.split_with(KEY, raiser);
+    let (queue, consumer) = QUEUE.split_with(raiser);
     let finished = CompletionQueue::new(Finished::new(&INTERRUPTING));
     interrupt::free(|cs| HANDLER.borrow(cs).set(Some(Handler { finished, queue })));
     let mut main_loop =

@@ -151,7 +151,7 @@ fn r02_a_shared_channel_is_refused_and_nothing_is_taken_or_armed() {
 fn r02_no_completion_is_lost_between_polls_and_waits() {
     const COUNT: u64 = 20_000;
     let (mut storage, event_count) = (SoftCq::<8>::new(), EventCount::default());
-    let (mut device, queue) = storage.split_with(KEY, &event_count);
+    let (mut device, queue) = storage.split_with(&event_count);
     let mut cq = Cq::new(queue, Some(&event_count)).unwrap();
     thread::scope(|scope| {
         scope.spawn(move || {

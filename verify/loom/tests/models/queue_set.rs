@@ -1,6 +1,7 @@
 //! Two queues on one channel, by the engine's own set of queues: each is armed once for each of its events, and a thread
 //! that sleeps on the channel gets everything of both (N2, N6, N8); an event of one is not taken for one of the other.
 
+use cq_core::channel::signal_fn;
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::HeapCq;
 use cq_core::sync::Site;
@@ -28,8 +29,9 @@ fn sleep_and_take(Shape { pushes, batch }: Shape) {
     let id = set.add_channel(channel.clone());
     let mut queues: Vec<QueueId> = Vec::new();
     for (index, &pushes) in (0..).zip(&pushes) {
-        let key = CqKey { index, generation: 1 };
-        let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(key, channel.clone());
+        let (key, raised) = (CqKey { index, generation: 1 }, channel.clone());
+        let signal = signal_fn(key, move || raised.raise_for(key));
+        let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(signal);
         queues.push(set.add_queue(CompletionQueue::new(consumer)));
         if pushes == 0 {
             idle.push(producer);
