@@ -8,7 +8,10 @@
 //!
 //! struct Channel(Cell<u32>);
 //! impl Signal for &Channel {
-//!     fn raise(&self, _: CqKey) {
+//!     fn key(&self) -> CqKey {
+//!         CqKey { index: 0, generation: 1 }
+//!     }
+//!     fn raise(&self) {
 //!         self.0.set(self.0.get() + 1);
 //!     }
 //! }
@@ -39,7 +42,8 @@
 //! | on the heap, sized at run time (feature `alloc`) | `HeapCq` | own it |
 //! | in memory shared with other processes or a device | [`raw::RawQueue`] | borrow it |
 //!
-//! A single producer uses no read-modify-write operation. For several producers, use [`mpsc`], or let them take turns
+//! A single producer uses no read-modify-write operation. Its channel may, when it raises an event:
+//! [`channel::flag`](crate::channel::flag) does, where the target has them. For several producers, use [`mpsc`], or let them take turns
 //! on a raw queue under a lock.
 //!
 //! Queues hold completions, or any other plain old data ([`entry`](crate::entry)); raw ones hold completions. A poll copies

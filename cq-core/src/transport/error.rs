@@ -81,7 +81,7 @@ pub enum WaitError {
     Arm(ArmError),
     /// The channel, or the device, failed.
     Event(EventError),
-    /// The channel does not serve this queue, so the sleep would not end. Nothing was armed.
+    /// The channel does not serve this queue, whose key this is, so a sleep would not end. Nothing was armed.
     WrongChannel(CqKey),
     /// The channel is shared, and the event that was taken belongs to this other queue. Pass it on to that queue.
     OtherQueue(CqKey),

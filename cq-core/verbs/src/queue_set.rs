@@ -54,7 +54,7 @@
 //! between ([N9](cq_core::contract#n9)), and two after [`queue_mut`](QueueSet::queue_mut), which lets the set arm the
 //! queue again.
 //!
-//! The channel of each queue must be in the set, and all queues of a channel must be: the events of others are taken
+//! The channel of each queue must be in the set, as is checked before queues are armed, and all queues of a channel must be: the events of others are taken
 //! and ignored, as are those of queues that were removed. If queues of several channels have the same key, an event of
 //! one lets the set arm all of them again, which does no harm.
 

@@ -13,7 +13,6 @@
 //! use cq_core::wc::Wc;
 //! use cq_testing::rules::{self, Fixture, Kind};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! const SLOTS: usize = 8;
 //! const KINDS: [Kind; 5] =
 //!     [Kind::Receive, Kind::Solicited, Kind::Send, Kind::Failure, Kind::FailedReceive];
@@ -31,6 +30,7 @@
 //! struct Driver {
 //!     shared: Arc<Shared>,
 //!     next: usize,
+//!     key: CqKey, // made by the channel
 //! }
 //!
 //! impl PollCq for Driver {
@@ -67,7 +67,7 @@
 //!     }
 //!
 //!     fn key(&self) -> CqKey {
-//!         KEY
+//!         self.key
 //!     }
 //! }
 //!
@@ -88,7 +88,7 @@
 //!         let disarm = |armed| (armed >= least).then_some(0);
 //!         // Disarmed before the event: whoever takes the event may arm again.
 //!         if self.shared.armed.fetch_update(AcqRel, Relaxed, disarm).is_ok() {
-//!             self.channel.raise(KEY);
+//!             self.channel.raise();
 //!         }
 //!     }
 //! }
@@ -107,7 +107,7 @@
 //!
 //!     fn new() -> Self {
 //!         let (shared, (channel, events)) = (Arc::<Shared>::default(), thread::channel(1));
-//!         let driver = Driver { shared: Arc::clone(&shared), next: 0 };
+//!         let driver = Driver { shared: Arc::clone(&shared), next: 0, key: channel.key() };
 //!         Self { driver, device: Device { shared, next: 0, channel }, events }
 //!     }
 //!     fn queue(&mut self) -> &mut Driver {
