@@ -6,7 +6,6 @@ use std::slice;
 
 use cq_core::queue::raw::RawQueue;
 use cq_core::queue::{Channel, Dropped, NoChannel, Tagged};
-use cq_core::transport::{CqKey, Signal};
 #[cfg(test)]
 use cq_core::wc::Wc;
 
@@ -46,18 +45,13 @@ impl Pushed {
 }
 
 /// Records that an event is due.
-struct Disarmed {
-    key: CqKey,
-    action: Cell<EventAction>,
-}
+struct Disarmed(Cell<EventAction>);
 
-impl Signal for &Disarmed {
-    fn key(&self) -> CqKey {
-        self.key
-    }
+impl Channel for &Disarmed {
+    const RAISES: bool = true;
 
-    fn raise(&self) {
-        self.action.set(EventAction::Raise);
+    fn notify(&self) {
+        self.0.set(EventAction::Raise);
     }
 }
 
@@ -111,9 +105,9 @@ pub fn push_any(
     place(&slot.fanin, entries, requests);
     let (pushed, wakeup) = if slot.completion.channel().is_some() {
         let key = queue::key(completions, index);
-        let disarmed = Disarmed { key, action: Cell::new(EventAction::None) };
+        let disarmed = Disarmed(Cell::new(EventAction::None));
         let pushed = push_to(&slot.fanin, ring, &disarmed, entries, requests);
-        let wakeup = Wakeup::new(key, disarmed.action.get());
+        let wakeup = Wakeup::new(key, disarmed.0.get());
         if wakeup.is_due() {
             sync::store(&slot.announced, slot.fanin.position() as u32);
         }

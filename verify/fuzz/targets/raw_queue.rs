@@ -240,10 +240,7 @@ impl<'m> Victims<'m> {
     fn poll<E>(
         &mut self,
         count: usize,
-        poll: impl FnOnce(
-            &mut RawConsumer<'m, OnChannel<Raised<'m>>>,
-            &mut [Wc],
-        ) -> Result<usize, E>,
+        poll: impl FnOnce(&mut RawConsumer<'m, OnChannel<Raised<'m>>>, &mut [Wc]) -> Result<usize, E>,
     ) {
         let mut out = vec![Wc::default(); count];
         let polled = poll(&mut self.consumer, &mut out).unwrap_or(0);
