@@ -9,7 +9,12 @@ use crate::entry::Entry;
 
 /// The two that were given are not the two sides of one queue or channel of this type, or there are more sides of it.
 #[derive(Debug)]
-pub struct ReuniteError<P, C>(pub P, pub C);
+pub struct ReuniteError<P, C>(
+    /// The producer's side.
+    pub P,
+    /// The consumer's side.
+    pub C,
+);
 
 impl<P, C> fmt::Display for ReuniteError<P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,6 +23,8 @@ impl<P, C> fmt::Display for ReuniteError<P, C> {
 }
 
 impl<P: fmt::Debug, C: fmt::Debug> core::error::Error for ReuniteError<P, C> {}
+
+type NotReunited<'a, E, P, C> = ReuniteError<Producer<'a, E, P>, Consumer<'a, E, C>>;
 
 impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// The queue of these sides, which can be split again, and the producer's signal. So a queue in a static, whose sides
@@ -47,10 +54,11 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// # Errors
     /// They are not the two sides of one `SoftCq<N, E>`: of two queues, of another capacity, or of a `HeapCq`. Both are
     /// returned, and nothing is changed.
+    #[expect(clippy::result_large_err, reason = "both sides are returned, and there may be no allocator")]
     pub fn reunite<'a, P: Channel, C>(
         producer: Producer<'a, E, P>,
         consumer: Consumer<'a, E, C>,
-    ) -> Result<(&'a mut Self, P), ReuniteError<Producer<'a, E, P>, Consumer<'a, E, C>>> {
+    ) -> Result<(&'a mut Self, P), NotReunited<'a, E, P, C>> {
         let is_inline = producer.owner.is_borrower() && producer.storage() == N;
         if !is_inline || !producer.control.parts().0.is(&consumer.head) {
             return Err(ReuniteError(producer, consumer));
