@@ -95,6 +95,8 @@ mod plain;
 mod site;
 
 use core::fmt;
+#[cfg(target_has_atomic = "32")]
+use core::sync::atomic::Ordering::AcqRel;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use self::plain::{Tracked, copy_in_order, copy_out};
@@ -244,19 +246,16 @@ pub(crate) fn join(count: &AtomicU32) {
 
 /// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did. A
 /// saturated count stays so, because nobody knows how many there are.
+#[cfg(target_has_atomic = "32")]
 pub(crate) fn leave(count: &AtomicU32) -> bool {
-    cfg_if::cfg_if! {
-        if #[cfg(target_has_atomic = "32")] {
-            use core::sync::atomic::Ordering::AcqRel;
-            let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
-            count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
-        } else {
-            // None joins. If two leave at once, the count may stay too high.
-            let before = load_u32(count);
-            count.store(before.saturating_sub(1), at(Site::Leave, Release));
-            before == 1
-        }
-    }
+    let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
+    count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
+}
+
+/// Two share, and there is no third: who has both is the last one.
+#[cfg(not(target_has_atomic = "32"))]
+pub(crate) const fn leave(_: &AtomicU32) -> bool {
+    true
 }
 
 /// Counts an event, and makes visible what was done before it.

@@ -209,10 +209,9 @@ pub trait AsyncChannel: Events {
     }
 }
 
-/// The producer side of a channel, for one queue: an eventfd, a waker, `SEV`. A closure becomes one by
-/// [`signal_fn`](crate::channel::signal_fn).
+/// The producer side of a channel, for one queue: an eventfd, a waker, `SEV`.
 #[diagnostic::on_unimplemented(
-    note = "a closure becomes a `Signal` by `cq_core::channel::signal_fn`"
+    note = "a closure is a `Signal` with the key of its queue: `(key, || …)`"
 )]
 pub trait Signal {
     /// The key that the queue's events carry. It is always the same, and no other queue of the channel has it.
@@ -226,6 +225,34 @@ pub trait Signal {
     /// events when one is merged with a pending one: set a flag by a swap, even if it is already set. Do not use a
     /// plain store, and do not skip the swap after a load.
     fn raise(&self);
+}
+
+/// A key and a closure: `(key, || …)`.
+///
+/// ```
+/// use cq_core::queue::HeapCq;
+/// use cq_core::transport::{Arm, CqKey, Notify};
+/// use cq_core::wc::{Wc, WcStatus};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+///
+/// let events = Arc::new(AtomicU32::new(0));
+/// let raised = Arc::clone(&events);
+/// let signal = (CqKey { index: 0, generation: 1 }, move || _ = raised.fetch_add(1, Relaxed));
+/// let (mut producer, mut consumer) = HeapCq::new(16)?.split_with(signal);
+/// let _ = consumer.arm(Notify::Next)?;
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(events.load(Relaxed), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<F: Fn()> Signal for (CqKey, F) {
+    fn key(&self) -> CqKey {
+        self.0
+    }
+
+    fn raise(&self) {
+        self.1();
+    }
 }
 
 /// The completions that an armed queue raises its event for.

@@ -16,7 +16,7 @@
 //! A word counts raised events, and the receiver remembers how many it has taken. After a merge, the consumer sees
 //! the writes before every raise, because each one is a Release of the word. The count is exact up to 2³² unread
 //! events; a queue that is armed again after each event leaves at most two. The other word counts the sides, so that
-//! [`reunite`](Flag::reunite) knows whether it is given all of them.
+//! [`reunite`](super::Raiser::reunite) knows whether it is given all of them.
 //!
 //! The queue's key is the address of the flag, which is another one's only after the flag is gone.
 //!
@@ -48,25 +48,26 @@
 //!
 //! [`CompletionQueue::wait`]: crate::cq::CompletionQueue::wait
 
-use core::cell::Cell;
 use core::convert::Infallible;
 use core::fmt;
-use core::marker::PhantomData;
 
-use super::share::{Counted, Share};
-use crate::queue::ReuniteError;
-#[cfg(target_has_atomic = "32")]
-use crate::queue::{SplitSignal, Token};
+use super::sides::{self, Channel, Share};
 use crate::sync::{self, AtomicU32, const_unless_loom};
-use crate::transport::{Block, CqKey, EventError, Events, Signal, Woken};
+use crate::transport::{Block, CqKey, EventError, Events, Woken};
 
 /// The channel of one queue.
 #[derive(Debug, Default)]
 pub struct Flag {
-    raised: AtomicU32,
+    pub(super) raised: AtomicU32,
     /// The number of its sides.
-    shares: AtomicU32,
+    pub(super) shares: AtomicU32,
 }
+
+/// The producer's side.
+pub type Raiser<'a> = sides::Raiser<Share<'a, Flag>>;
+
+/// The consumer's side.
+pub type Receiver<'a> = sides::Receiver<Share<'a, Flag>>;
 
 impl Flag {
     const_unless_loom! {
@@ -77,27 +78,9 @@ impl Flag {
         }
     }
 
-    /// The two sides. Unread events are discarded.
+    /// The two sides, which [`reunite`](super::Raiser::reunite). Unread events are discarded.
     pub fn split(&mut self) -> (Raiser<'_>, Receiver<'_>) {
-        let taken = self.count();
-        let (raiser, receiver) = Share::pair(self);
-        (Raiser { flag: raiser, one_thread: PhantomData }, Receiver { flag: receiver, taken })
-    }
-
-    /// The flag of these sides, which can be split again. [`SoftCq::reunite`](crate::queue::SoftCq::reunite) gives back the
-    /// raiser of a queue.
-    ///
-    /// # Errors
-    /// They are the sides of two flags, or a queue has a copy of the raiser. Both are returned.
-    pub fn reunite<'a>(
-        raiser: Raiser<'a>,
-        receiver: Receiver<'a>,
-    ) -> Result<&'a mut Self, ReuniteError<Raiser<'a>, Receiver<'a>>> {
-        if !raiser.flag.is_pair(&receiver.flag) {
-            return Err(ReuniteError(raiser, receiver));
-        }
-        drop(receiver);
-        Ok(raiser.flag.into_mut())
+        sides::split(self)
     }
 
     /// How many events were raised, wrapping.
@@ -106,91 +89,21 @@ impl Flag {
         sync::see_events(&self.raised)
     }
 
+    /// The address, which no other flag has while this one lives.
     pub(super) fn key(&self) -> CqKey {
-        CqKey::at(self)
+        let address = core::ptr::from_ref(self).addr() as u64;
+        CqKey { index: address as u32, generation: (address >> 32) as u32 }
     }
+}
 
+impl Channel for Flag {
     #[inline]
-    pub(super) fn raise(&self) {
-        sync::count_event(&self.raised);
-    }
-
-    /// Takes all events that came since there were `taken`, if they are of this queue.
-    pub(super) fn forget(&self, taken: &mut u32, key: CqKey) {
-        if key == self.key() {
-            *taken = self.count();
-        }
-    }
-
-    /// Takes all events that came since there were `taken`.
-    #[inline]
-    pub(super) fn take(&self, taken: &mut u32) -> Option<CqKey> {
-        let before = core::mem::replace(taken, self.count());
-        (*taken != before).then(|| self.key())
+    fn flag(&self) -> &Flag {
+        self
     }
 }
 
-impl Counted for Flag {
-    fn shares(&self) -> &AtomicU32 {
-        &self.shares
-    }
-}
-
-/// The producer's side, for one queue, and one thread or one interrupt handler. Neither can it be cloned, nor is it
-/// `Sync`:
-///
-/// ```compile_fail,E0599
-/// let mut flag = cq_core::channel::flag::Flag::new();
-/// let (raiser, _events) = flag.split();
-/// let another = raiser.clone();
-/// ```
-///
-/// ```compile_fail,E0277
-/// fn shared<T: Sync>() {}
-/// shared::<cq_core::channel::flag::Raiser<'_>>();
-/// ```
-#[derive(Debug)]
-pub struct Raiser<'a> {
-    flag: Share<'a, Flag>,
-    one_thread: PhantomData<Cell<()>>,
-}
-
-impl Signal for Raiser<'_> {
-    fn key(&self) -> CqKey {
-        self.flag.key()
-    }
-
-    #[inline]
-    fn raise(&self) {
-        self.flag.raise();
-    }
-}
-
-#[cfg(target_has_atomic = "32")]
-impl SplitSignal for Raiser<'_> {
-    fn copy(&self, _: &Token) -> Self {
-        Self { flag: self.flag.clone(), one_thread: PhantomData }
-    }
-}
-
-/// The consumer's side.
-#[derive(Debug)]
-pub struct Receiver<'a> {
-    flag: Share<'a, Flag>,
-    /// The count when an event was last taken.
-    taken: u32,
-}
-
-impl<'a> Receiver<'a> {
-    /// Whether there is an event to take.
-    ///
-    /// # Staleness
-    /// An event may be raised at any time. One that is pending stays so until it is taken.
-    #[must_use]
-    pub fn is_pending(&self) -> bool {
-        self.flag.count() != self.taken
-    }
-
+impl<'a> sides::Receiver<Share<'a, Flag>> {
     /// A channel that sleeps. `sleep` is called while there is no event, and puts the core to sleep until an interrupt:
     /// at once if one came since it was called. It may return early, and without an event.
     pub const fn sleeping<S: FnMut(&Self)>(self, sleep: S) -> Sleeper<'a, S> {
@@ -198,32 +111,11 @@ impl<'a> Receiver<'a> {
     }
 }
 
-impl Events for Receiver<'_> {
-    #[inline]
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        Ok(self.flag.take(&mut self.taken))
-    }
-
-    fn forget(&mut self, key: CqKey) {
-        self.flag.forget(&mut self.taken, key);
-    }
-
-    fn serves(&self, key: CqKey) -> bool {
-        key == self.flag.key()
-    }
-}
-
 /// The consumer's side of a core that sleeps: [`Receiver::sleeping`]. It has no clock, so a wait has no deadline.
 pub struct Sleeper<'a, S> {
-    events: Receiver<'a>,
+    /// The channel that does not sleep.
+    pub events: Receiver<'a>,
     sleep: S,
-}
-
-impl<'a, S> Sleeper<'a, S> {
-    /// The consumer's side.
-    pub fn into_receiver(self) -> Receiver<'a> {
-        self.events
-    }
 }
 
 impl<S> fmt::Debug for Sleeper<'_, S> {

@@ -33,7 +33,7 @@ use std::time::Instant;
 use crate::queue::{SplitSignal, Token};
 use crate::transport::{Block, CqKey, EventError, Events, Signal, Woken};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     /// The generation in the keys of this channel's queues, which no other channel of the process has.
     number: u32,
@@ -41,7 +41,7 @@ struct Shared {
     changed: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// The queues that have an unread event, each once.
     waiting: VecDeque<CqKey>,
@@ -50,20 +50,14 @@ struct State {
     raisers: u32,
 }
 
-/// A panic leaves what is locked here consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The next number, wrapping.
-const fn next(count: &mut u32) -> u32 {
-    *count = count.wrapping_add(1);
-    *count
-}
-
 impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic leaves the state consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut lock(&self.state));
+        change(&mut self.lock());
         self.changed.notify_one();
     }
 }
@@ -73,12 +67,12 @@ impl Shared {
 #[must_use]
 pub fn channel(queues: usize) -> (Raiser, Receiver) {
     static CHANNELS: Mutex<u32> = Mutex::new(0);
-    let mut waiting = VecDeque::new();
+    let mut number = CHANNELS.lock().unwrap_or_else(PoisonError::into_inner);
+    *number = number.wrapping_add(1);
+    let shared = Shared { number: *number, ..Shared::default() };
     // Without the space, raising an event allocates.
-    let _ = waiting.try_reserve_exact(queues);
-    let state = Mutex::new(State { waiting, is_to_stop: false, raisers: 0 });
-    let number = next(&mut lock(&CHANNELS));
-    let receiver = Receiver(Arc::new(Shared { number, state, changed: Condvar::new() }));
+    let _ = shared.lock().waiting.try_reserve_exact(queues);
+    let receiver = Receiver(Arc::new(shared));
     (receiver.raiser(), receiver)
 }
 
@@ -125,8 +119,10 @@ impl Receiver {
     /// The raiser of one more queue.
     #[must_use]
     pub fn raiser(&self) -> Raiser {
-        let index = next(&mut lock(&self.0.state).raisers);
-        Raiser { channel: Arc::clone(&self.0), key: CqKey { index, generation: self.0.number } }
+        let index = &mut self.0.lock().raisers;
+        *index = index.wrapping_add(1);
+        let key = CqKey { index: *index, generation: self.0.number };
+        Raiser { channel: Arc::clone(&self.0), key }
     }
 
     /// A handle by which other threads end a sleep on this channel.
@@ -141,7 +137,7 @@ impl Receiver {
         change: impl FnOnce(&mut VecDeque<CqKey>) -> R,
         if_empty: impl FnOnce(),
     ) -> R {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.lock();
         let changed = change(&mut state.waiting);
         if state.waiting.is_empty() {
             if_empty();
@@ -178,7 +174,7 @@ impl Block for Receiver {
     type Instant = Instant;
 
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.lock();
         loop {
             if core::mem::take(&mut state.is_to_stop) {
                 return Ok(Woken::Interrupted);

@@ -290,7 +290,7 @@
 //! An interrupt in between finds no producer, and leaves its descriptors to the next one. What was dropped is known by the
 //! descriptors; the guide to recovery of cq-verbs says how a program goes on. A flag whose raiser was dropped with its
 //! producer is lost, as is a queue one side of which was: keep them. Both sides of a flag
-//! [give it back](crate::channel::flag::Flag::reunite), too.
+//! [give it back](crate::channel::Raiser::reunite), too.
 //!
 //! # Features
 //! | feature | for |

@@ -32,8 +32,8 @@ impl<C: Channel> FailWakeup<C> {
 
 /// A signal that all sides of one queue can have: every [`Signal`] that can be cloned, and the raisers of
 /// [`channel`](crate::channel), which only the engine can copy. The consumer raises an event with its copy when it
-/// [fails](super::Consumer::fail) the queue. A signal that can't be cloned can be one in an `Arc`, by
-/// [`signal_fn`](crate::channel::signal_fn).
+/// [fails](super::Consumer::fail) the queue. For a signal that can't be
+/// cloned, pass a key and a closure that holds it in an `Arc`.
 ///
 /// On targets without compare-and-swap it is every signal, and none is copied: no other thread can wait for the queue.
 pub trait SplitSignal: Channel {

@@ -69,7 +69,7 @@
 //! |---|---|
 //! | `queue/{ring, slot, producer, consumer, in_place, raw/slot}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
-//! | `queue/reunite`, `channel/share` | all sides of a queue or channel were given back |
+//! | `queue/reunite`, `channel/sides` | all sides of a queue or channel were given back |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
 //! | `sync/plain` | plain copies of words that nobody else accesses |
 //! | `shared_cq` | there is one guard at a time |

@@ -54,7 +54,10 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// # Errors
     /// They are not the two sides of one `SoftCq<N, E>`: of two queues, of another capacity, or of a `HeapCq`. Both are
     /// returned, and nothing is changed.
-    #[expect(clippy::result_large_err, reason = "both sides are returned, and there may be no allocator")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "both sides are returned, and there may be no allocator"
+    )]
     pub fn reunite<'a, P: Channel, C>(
         producer: Producer<'a, E, P>,
         consumer: Consumer<'a, E, C>,
@@ -68,6 +71,6 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         // SAFETY: sides that borrow memory of the queue's own are made by `SoftCq::sides` only. Their queue is of this type,
         // since the number of slots is `N`. It made `control` from a `&'a mut` to the whole queue, by a cast to its first
         // field (`repr(C)`). These were its two sides, neither is used any more, and they gave no reference away.
-        Ok((unsafe { control.cast::<Self>().into_mut() }, signal))
+        Ok((unsafe { control.into_mut() }, signal))
     }
 }

@@ -56,7 +56,7 @@ impl<T: ?Sized> Ref<'_, T> {
     /// # Safety
     /// The value is alive, and not borrowed mutably, whenever this or a copy of it is dereferenced, and for as long as
     /// the reference obtained is in use.
-    pub(super) const unsafe fn kept(value: NonNull<T>) -> Self {
+    pub(crate) const unsafe fn kept(value: NonNull<T>) -> Self {
         Self(value, PhantomData)
     }
 }
@@ -67,21 +67,14 @@ impl<'a, T> Ref<'a, T> {
         self.0 == other.0
     }
 
-    /// What else is at the same address, such as the first field of a `repr(C)` structure, or the structure around it.
+    /// The value, or the structure that it is the first field of.
     ///
     /// # Safety
-    /// There is a `U` for `'a`, and this was made from a reference to all of it.
-    pub(super) const unsafe fn cast<U>(self) -> Ref<'a, U> {
-        Ref(self.0.cast(), PhantomData)
-    }
-
-    /// The value itself.
-    ///
-    /// # Safety
-    /// This was made from a `&'a mut T`, and neither a copy of it nor a reference obtained from one is used any more.
-    pub(crate) const unsafe fn into_mut(mut self) -> &'a mut T {
+    /// This was made from a `&'a mut U`, or by a cast of one. Neither a copy of it nor a reference obtained from one is used
+    /// any more.
+    pub(crate) const unsafe fn into_mut<U>(self) -> &'a mut U {
         // SAFETY: guaranteed by the caller.
-        unsafe { self.0.as_mut() }
+        unsafe { self.0.cast().as_mut() }
     }
 
     /// A part of the value.
@@ -92,12 +85,6 @@ impl<'a, T> Ref<'a, T> {
 
 impl<'a, T: ?Sized> From<&'a T> for Ref<'a, T> {
     fn from(value: &'a T) -> Self {
-        Self(NonNull::from(value), PhantomData)
-    }
-}
-
-impl<'a, T: ?Sized> From<&'a mut T> for Ref<'a, T> {
-    fn from(value: &'a mut T) -> Self {
         Self(NonNull::from(value), PhantomData)
     }
 }

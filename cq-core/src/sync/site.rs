@@ -43,6 +43,7 @@ pub enum Site {
     /// `see_events` as Relaxed.
     SeeEvents,
     /// `leave` as Relaxed.
+    #[cfg(target_has_atomic = "32")]
     Leave,
 }
 

@@ -14,14 +14,6 @@ pub struct CqKey {
     pub generation: u32,
 }
 
-impl CqKey {
-    /// The address of the queue's channel, which no other queue has while it lives.
-    pub(crate) fn at<T>(channel: &T) -> Self {
-        let address = core::ptr::from_ref(channel).addr() as u64;
-        Self { index: address as u32, generation: (address >> 32) as u32 }
-    }
-}
-
 impl fmt::Display for CqKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.index, self.generation)

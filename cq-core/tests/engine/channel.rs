@@ -211,16 +211,16 @@ fn n08_the_keys_of_channels_differ() {
 fn n09_a_flag_is_had_again_from_its_two_sides_and_from_no_others() {
     let [mut flag, mut other] = [(); 2].map(|()| Flag::new());
     let ((raiser, events), (of_other, its_events)) = (flag.split(), other.split());
-    let refused = Flag::reunite(raiser, its_events).unwrap_err();
+    let refused = raiser.reunite(its_events).unwrap_err();
     assert!(refused.to_string().contains("both sides"));
     let ReuniteError(raiser, its_events) = refused;
     raiser.raise();
-    let flag = Flag::reunite(raiser, events).unwrap();
+    let flag = raiser.reunite(events).unwrap();
     let (raiser, mut events) = flag.split();
     assert_eq!(events.take_event(), Ok(None), "an event of earlier sides");
     raiser.raise();
     assert_eq!(events.take_event(), Ok(Some(raiser.key())));
-    Flag::reunite(of_other, its_events.sleeping(|_| ()).into_receiver()).unwrap();
+    of_other.reunite(its_events.sleeping(|_| ()).events).unwrap();
 }
 
 /// While a wake-up is due, there is a copy of the raiser.
@@ -231,14 +231,14 @@ macro_rules! copied {
         let (producer, mut consumer) = storage.split_with(raiser);
         let wakeup = consumer.mark_failed();
         let (queue, raiser) = SoftCq::<4>::reunite(producer, consumer).unwrap();
-        let ReuniteError(raiser, mut events) = <$channel>::reunite(raiser, events).unwrap_err();
+        let ReuniteError(raiser, mut events) = raiser.reunite(events).unwrap_err();
         wakeup.wake();
         assert_eq!(events.take_event(), Ok(Some(raiser.key())));
-        let (raiser, events) = <$channel>::reunite(raiser, events).unwrap().split();
+        let (raiser, events) = raiser.reunite(events).unwrap().split();
 
         let (producer, consumer) = queue.split_with(raiser);
         let raiser = SoftCq::<4>::reunite(producer, consumer).unwrap().1;
-        <$channel>::reunite(raiser, events).unwrap();
+        raiser.reunite(events).unwrap();
     }};
 }
 

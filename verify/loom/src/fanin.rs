@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use cq_core::channel::{SignalFn, signal_fn};
 use cq_core::queue::raw::{self, RawQueue};
 use cq_core::queue::{Dropped, OnChannel, Position, Tagged};
-use cq_core::transport::{PollCq, Signal};
+use cq_core::transport::{CqKey, PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
@@ -66,7 +65,7 @@ pub fn entry(qp: usize, nth: u64) -> Tagged {
 }
 
 /// Nobody needs waking.
-pub const SILENT: &SignalFn<fn()> = &signal_fn(KEY, (|| ()) as fn());
+pub const SILENT: &(CqKey, fn()) = &(KEY, || ());
 
 /// Who has the lock.
 struct Held<'w> {
@@ -224,7 +223,7 @@ impl Held<'_> {
 
     fn push(&self, entries: &[Tagged]) -> Result<(), Dropped> {
         let (world, mut queue) = (self.world, self.world.queue());
-        let asks = signal_fn(KEY, || self.asked.set(true));
+        let asks = (KEY, || self.asked.set(true));
         let mut producer = world.fanin.producer(&mut queue, asks);
         let settle = |part: &[Tagged]| {
             part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));

@@ -1,7 +1,5 @@
 //! Names of events, and notification through the control (N1, N8, N11, N12).
 
-use cq_core::channel::signal_fn;
-
 use super::device::with_each;
 use super::*;
 
@@ -68,7 +66,7 @@ fn n01_a_signal_that_panics_loses_no_completion() {
 #[test]
 fn n01_a_closure_is_raised_for_who_is_armed_and_not_for_who_was_before_the_queue_was_split_again() {
     let raised = Cell::new(false);
-    let raise = signal_fn(KEY, || assert!(!raised.replace(true), "once"));
+    let raise = (KEY, || assert!(!raised.replace(true), "once"));
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split_with(raise);
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
@@ -88,7 +86,7 @@ pub(super) fn panicking() -> (impl Signal + Clone, std::sync::Arc<AtomicU32>) {
     let raised = std::sync::Arc::new(AtomicU32::new(0));
     let counts = raised.clone();
     let raise = move || assert!(counts.fetch_add(1, SeqCst) % 2 == 1, "as it should");
-    (signal_fn(KEY, raise), raised)
+    ((KEY, raise), raised)
 }
 
 #[test]

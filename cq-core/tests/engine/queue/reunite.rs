@@ -27,7 +27,7 @@ fn o03_a_static_queue_that_overran_is_used_again() {
         assert_eq!(cq.wait(&mut buffer, &mut channel, None), Err(overrun));
         (queue, raiser) = SoftCq::reunite(producer, cq.into_transport()).unwrap();
     }
-    let flag = Flag::reunite(raiser, channel.into_receiver()).unwrap();
+    let flag = raiser.reunite(channel.events).unwrap();
     let (mut producer, mut consumer) = queue.split_with(flag.split().0);
     producer.push(&send(7)).unwrap();
     assert_eq!(drain(&mut consumer), Ok(vec![7]));

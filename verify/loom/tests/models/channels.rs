@@ -89,7 +89,7 @@ fn give_back() {
     let wakeup = consumer.mark_failed();
     let gives_back = thread::spawn(move || {
         let (_, raiser) = SoftCq::<2>::reunite(producer, consumer).unwrap();
-        if let Ok(flag) = Flag::reunite(raiser, receiver) {
+        if let Ok(flag) = raiser.reunite(receiver) {
             let (_raiser, mut events) = flag.split();
             assert_eq!(events.take_event(), Ok(None), "of an earlier side");
         }

@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use cq_core::channel::signal_fn;
 use cq_core::transport::{Arm, Armed, Notify, PollCq, Signal};
 use cq_core::wc::Wc;
 use transport_rxe_loop::sync::death;
@@ -42,7 +41,7 @@ struct Ends {
 impl Ends {
     fn send(&self, wakes: Wakes) {
         let due = Cell::new(false);
-        let disarmed = signal_fn(KEY, || match wakes {
+        let disarmed = (KEY, || match wakes {
             Wakes::Last => due.set(true),
             Wakes::AtOnce => self.channel.raise(),
         });

@@ -1,7 +1,6 @@
 //! Two queues on one channel, by the engine's own set of queues: each is armed once for each of its events, and a thread
 //! that sleeps on the channel gets everything of both (N2, N6, N8); an event of one is not taken for one of the other.
 
-use cq_core::channel::signal_fn;
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::HeapCq;
 use cq_core::sync::Site;
@@ -30,7 +29,7 @@ fn sleep_and_take(Shape { pushes, batch }: Shape) {
     let mut queues: Vec<QueueId> = Vec::new();
     for (index, &pushes) in (0..).zip(&pushes) {
         let (key, raised) = (CqKey { index, generation: 1 }, channel.clone());
-        let signal = signal_fn(key, move || raised.raise_for(key));
+        let signal = (key, move || raised.raise_for(key));
         let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(signal);
         queues.push(set.add_queue(CompletionQueue::new(consumer)));
         if pushes == 0 {

@@ -4,7 +4,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use std::sync::Mutex;
 
-use cq_core::channel::signal_fn;
 use cq_verbs::async_event::AsyncEvent;
 use cq_verbs::task::{Channel, DeviceEvents};
 use rustix::event::{EventfdFlags, eventfd};
@@ -34,7 +33,7 @@ async fn n06_a_task_is_woken_though_many_events_are_unread() {
     let unread = Arc::new(AtomicU32::new(100));
     let pile = Pile(events, unread.clone());
     let raiser = Arc::new(Mutex::new(raiser));
-    let signal = signal_fn(KEY, move || {
+    let signal = (KEY, move || {
         if unread.fetch_add(1, SeqCst) == 0 {
             raiser.lock().unwrap().raise();
         }
@@ -96,7 +95,7 @@ async fn n06_a_task_is_woken_by_the_descriptor_of_a_channel() {
     let channel = Eventfd::new();
     let raised = Arc::new(channel.0.try_clone().unwrap());
     let raise = move || Eventfd(raised.try_clone().unwrap()).raise(1);
-    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(signal_fn(KEY, raise));
+    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with((KEY, raise));
     channel.raise(100); // left from earlier: they wake for nothing
     thread::spawn(move || {
         (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());
