@@ -8,10 +8,9 @@ use std::thread;
 use cq_core::channel::waker::{self, Receiver, WakerChannel};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::HeapCq;
-use cq_core::transport::{Arm, CqKey, PollError};
+use cq_core::transport::{Arm, PollError};
 use cq_core::wc::{Wc, WcStatus};
 
-const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const WORK: u64 = 100_000;
 
 /// Consumes completions until the producer is dropped. Returns the number of completions and of batches.
@@ -32,7 +31,7 @@ async fn serve(
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (raiser, events) = waker::channel();
-    let (mut device, consumer) = HeapCq::new(256)?.split_with(KEY, raiser);
+    let (mut device, consumer) = HeapCq::new(256)?.split_with(raiser);
     let server = tokio::spawn(serve(CompletionQueue::new(consumer), events));
     thread::spawn(move || {
         for wr_id in 0..WORK {

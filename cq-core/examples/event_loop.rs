@@ -12,10 +12,9 @@ use bytemuck::{Pod, Zeroable};
 use cq_core::channel::thread::{Raiser, Receiver, channel};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::entry::{Entry, InEntry};
-use cq_core::queue::{OnChannel, mpsc};
-use cq_core::transport::{Arm, Block, CqKey, Events, Notify, PollError};
+use cq_core::queue::mpsc;
+use cq_core::transport::{Arm, Block, Events, Notify, PollError};
 
-const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const PATIENCE: Duration = Duration::from_millis(1); // an ordinary event waits no longer
 
 /// An event in the queue: numbers, because not every number is a variant of an enum.
@@ -63,9 +62,7 @@ impl TryFrom<Raw> for Event {
 }
 
 /// Measures in bursts, and waits while the queue is full. Fails in the end.
-fn measure(
-    mut cq: mpsc::SharedProducer<'_, Raw, OnChannel<Raiser>>,
-) -> Result<(), mpsc::PushError> {
+fn measure(mut cq: mpsc::SharedProducer<'_, Raw, Raiser>) -> Result<(), mpsc::PushError> {
     for value in 0..100_000 {
         if value % 1_000 == 0 {
             thread::sleep(2 * PATIENCE);
@@ -100,7 +97,7 @@ fn serve(
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (raiser, receiver) = channel(1);
-    let (producer, consumer) = mpsc::HeapCq::<Raw>::of_entries(1000)?.split_with(KEY, raiser);
+    let (producer, consumer) = mpsc::HeapCq::<Raw>::of_entries(1000)?.split_with(raiser);
     let sensors = [producer.clone(), producer.clone(), producer]
         .map(|producer| thread::spawn(|| measure(producer)));
     let (mut sum, mut failed) = (0, 0);

@@ -120,12 +120,14 @@ impl<T: Arm> CompletionQueue<T> {
     /// if the deadline has passed, or if `buffer` is empty. A deadline of `None` waits indefinitely. For a channel
     /// whose clock is `std::time::Instant`, `Some(Instant::now() + Duration::from_secs(1))` waits for at most a second.
     ///
-    /// The channel must serve this queue only. `wait` takes pending events, including those that no wait slept for,
+    /// The channel must serve this queue, and no other. `wait` takes pending events, including those that no wait slept for,
     /// before it arms the queue again. So at most two events are unread, no matter how many waits return without
     /// sleeping: that of the last arm, and one that was being raised when the queue was armed.
     ///
     /// # Errors
     /// - The queue or the channel failed, or the queue can't be armed.
+    /// - The queue was empty, and the channel does not serve it ([`WrongChannel`](WaitError::WrongChannel)). Nothing was
+    ///   armed. A channel that can't tell lets the wait sleep for ever.
     /// - The channel delivered an event of another queue. The error carries its key; nothing is lost if the event is
     ///   passed on to that queue's owner.
     /// - The sleep was interrupted, for example by a signal, and the queue was empty. If there are completions, they
@@ -199,6 +201,9 @@ const MOST_EVENTS: u32 = 16;
 
 /// Takes the pending events, up to [`MOST_EVENTS`], and returns their number.
 fn take_events(of: CqKey, channel: &mut impl Events) -> Result<u32, WaitError> {
+    if !channel.serves(of) {
+        return Err(WaitError::WrongChannel(of));
+    }
     for count in 0..MOST_EVENTS {
         if !take_event(of, channel)? {
             return Ok(count);

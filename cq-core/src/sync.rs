@@ -34,16 +34,17 @@
 //! | `refuse` (Release) | consumer | `see_refusal` (Acquire) | everything that the consumer did before it failed or abandoned the queue, or reported its end |
 //! | `latch_more` (Release) | any producer | `read_latch` (Acquire) | that the reservation word is closed, unless the consumer's word was set |
 //! | `leave` (AcqRel) | any producer that is dropped | `leave` (AcqRel) of the last one | every entry that the others published |
+//! | `leave` (AcqRel) | a side that shares a [channel](crate::channel) | `leave` (AcqRel) of the last one, which is given the channel | what the others did with it |
 //! | `reserve` (Release) | any producer | `acquire_tail` (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
 //! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
 //! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
 //! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
-//! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted, and the queue's key |
+//! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted |
 //! | `register`, `unregister` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! `disarm` and `end` pair with nothing: they are read-modify-writes because they must replace only the value that was
-//! loaded. `join` is Relaxed: the producer that is cloned is counted itself. A failed `reserve` is an
+//! loaded. `join` is Relaxed: the producer, or the side, that is cloned is counted itself. A failed `reserve` is an
 //! `acquire_tail`.
 //!
 //! # What is Relaxed
@@ -57,7 +58,8 @@
 //! | the arm word | `push_fence` and `arm_fence` order it; each side otherwise loads what it wrote itself |
 //! | the reservation word, by the consumer | after an overrun or the last producer's drop, `read_latch` has acquired its final position; after `fail`, a stale one only omits concurrent pushes; while resizing, a compare-and-swap checks it |
 //! | the reservation word, by `has_ended` | `push_fence` orders it |
-//! | tags, the key of a flag | `publish` and `count_event` order them |
+//! | tags | `publish` orders them |
+//! | the number of sides of a channel, by `reunite` | both that are given back are counted; `leave` checks it |
 //! | a lock word, by a thread that spins | `try_lock` checks it |
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
@@ -78,6 +80,8 @@
 //! | the round of a slot, its generation | 15; 7 in a byte apart, at least 1 in an entry | wraps; the consumer has seen the entry that a slot had before, which is of the round before |
 //! | dropped completions of a queue | 32 | saturates at 2³² − 2, and those of one call at 2³² − 3 |
 //! | producers of a queue | 32 | saturates: once there were 2³² − 1, leaked ones among them, dropping producers never closes the queue |
+//! | sides of a channel that they share | 32 | saturates: once there were 2³² − 1, leaked ones among them, the channel is not given back |
+//! | the numbers of `channel::thread`'s channels in the process, and of the raisers of one channel | 32 each | wrap. A wait is not refused on a channel that was made 2³², or a multiple of that, channels before or after that of the queue; two raisers so far apart have one key, and spurious wake-ups by each other's events |
 //! | events of [`channel::flag`](crate::channel::flag) and `channel::waker` | 32 | wraps; exactly 2³² unread events look like none. A queue that is armed again after each event leaves two |
 //! | steps of a backoff, turns of a spin lock | 32 | not reached: both are bounded |
 //!
@@ -92,6 +96,8 @@ mod plain;
 mod site;
 
 use core::fmt;
+#[cfg(target_has_atomic = "32")]
+use core::sync::atomic::Ordering::AcqRel;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use self::plain::{Tracked, copy_in_order, copy_out};
@@ -145,7 +151,7 @@ cfg_if::cfg_if! {
 cfg_if::cfg_if! {
     if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
         mod shared;
-        pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, join, latch_more, leave, reserve};
+        pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, latch_more, reserve};
     }
 }
 
@@ -231,6 +237,26 @@ pub(crate) fn arm_fence() {
 pub(crate) fn try_lock(word: &AtomicU32) -> bool {
     // The load leaves the cache line of a taken lock with its holder.
     load_u32(word) == 0 && word.compare_exchange(0, 1, at(Site::Lock, Acquire), Relaxed).is_ok()
+}
+
+/// Adds one to a count of sharers, which saturates.
+#[cfg(target_has_atomic = "32")]
+pub(crate) fn join(count: &AtomicU32) {
+    let _ = count.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
+}
+
+/// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did. A
+/// saturated count stays so, because nobody knows how many there are.
+#[cfg(target_has_atomic = "32")]
+pub(crate) fn leave(count: &AtomicU32) -> bool {
+    let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
+    count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
+}
+
+/// Two share, and there is no third: who has both is the last one.
+#[cfg(not(target_has_atomic = "32"))]
+pub(crate) const fn leave(_: &AtomicU32) -> bool {
+    true
 }
 
 /// Counts an event, and makes visible what was done before it.

@@ -163,6 +163,14 @@ pub trait Events {
     fn forget(&mut self, key: CqKey) {
         let _ = key;
     }
+
+    /// Whether the events of the queue `key` come through this channel. A wait for a queue on a channel of another one
+    /// fails, instead of sleeping for ever. `true`, the default, also if the channel can't tell.
+    #[inline]
+    fn serves(&self, key: CqKey) -> bool {
+        let _ = key;
+        true
+    }
 }
 
 /// Sleeps on a completion channel.
@@ -201,22 +209,49 @@ pub trait AsyncChannel: Events {
     }
 }
 
-/// The producer side of a channel: an eventfd, a waker, `SEV`.
+/// The producer side of a channel, for one queue: an eventfd, a waker, `SEV`.
+#[diagnostic::on_unimplemented(
+    note = "a closure is a `Signal` with the key of its queue: `(key, || …)`"
+)]
 pub trait Signal {
-    /// Raises an event for `cq`. Never waits for the reader, no matter how many events are unread
+    /// The key that the queue's events carry. It is always the same, and no other queue of the channel has it.
+    fn key(&self) -> CqKey;
+
+    /// Raises an event of the queue. Never waits for the reader, no matter how many events are unread
     /// ([N9](crate::contract#n9)).
     ///
     /// Raising an event must synchronize with taking it: the thread that takes the event must see all writes made
     /// before the call. A system call, a lock, or a Release/Acquire pair ensures this. It must also hold for both
     /// events when one is merged with a pending one: set a flag by a swap, even if it is already set. Do not use a
     /// plain store, and do not skip the swap after a load.
-    fn raise(&self, cq: CqKey);
+    fn raise(&self);
 }
 
-/// A closure can serve as a channel: `|key| …`.
-impl<F: Fn(CqKey)> Signal for F {
-    fn raise(&self, cq: CqKey) {
-        self(cq);
+/// A key and a closure: `(key, || …)`.
+///
+/// ```
+/// use cq_core::queue::HeapCq;
+/// use cq_core::transport::{Arm, CqKey, Notify};
+/// use cq_core::wc::{Wc, WcStatus};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+///
+/// let events = Arc::new(AtomicU32::new(0));
+/// let raised = Arc::clone(&events);
+/// let signal = (CqKey { index: 0, generation: 1 }, move || _ = raised.fetch_add(1, Relaxed));
+/// let (mut producer, mut consumer) = HeapCq::new(16)?.split_with(signal);
+/// let _ = consumer.arm(Notify::Next)?;
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(events.load(Relaxed), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<F: Fn()> Signal for (CqKey, F) {
+    fn key(&self) -> CqKey {
+        self.0
+    }
+
+    fn raise(&self) {
+        self.1();
     }
 }
 

@@ -96,6 +96,10 @@ impl Events for CompletionChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         self.raw.next().map_err(event_error)
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        self.raw.queues().contains(&key)
+    }
 }
 
 impl Block for CompletionChannel {

@@ -6,14 +6,15 @@
 //! use cq_core::channel::thread;
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::CqKey;
+//! use cq_core::transport::Signal;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! let key = |index| CqKey { index, generation: 1 };
-//! let (raiser, events) = thread::channel(2);
-//! let (mut sends, consumer) = HeapCq::new(16)?.split_with(key(0), raiser.clone());
+//! let (of_sends, events) = thread::channel(2);
+//! let of_receives = events.raiser();
+//! let (send_key, recv_key) = (of_sends.key(), of_receives.key());
+//! let (mut sends, consumer) = HeapCq::new(16)?.split_with(of_sends);
 //! let mut send_cq = CompletionQueue::new(consumer);
-//! let (mut receives, consumer) = HeapCq::new(16)?.split_with(key(1), raiser);
+//! let (mut receives, consumer) = HeapCq::new(16)?.split_with(of_receives);
 //! let mut recv_cq = CompletionQueue::new(consumer);
 //!
 //! let device = std::thread::spawn(move || {
@@ -22,8 +23,8 @@
 //!     (sends, receives)
 //! });
 //! let (mut router, mut batch) = (Router::<_, 2>::new(events), [Wc::default(); 4]);
-//! assert_eq!(send_cq.wait(&mut batch, &mut router.of(key(0)), None)?[0].wr_id(), 1);
-//! assert_eq!(recv_cq.wait(&mut batch, &mut router.of(key(1)), None)?[0].wr_id(), 2);
+//! assert_eq!(send_cq.wait(&mut batch, &mut router.of(send_key), None)?[0].wr_id(), 1);
+//! assert_eq!(recv_cq.wait(&mut batch, &mut router.of(recv_key), None)?[0].wr_id(), 2);
 //! # device.join().unwrap();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -107,6 +108,10 @@ impl<E: Events, const N: usize> Events for Routed<'_, E, N> {
 
     fn forget(&mut self, key: CqKey) {
         self.router.forget(key);
+    }
+
+    fn serves(&self, key: CqKey) -> bool {
+        key == self.key && self.router.channel.serves(key)
     }
 }
 

@@ -5,12 +5,11 @@
 //! use cq_core::channel::thread;
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::{CqKey, PollError};
+//! use cq_core::transport::PollError;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! let (raiser, mut events) = thread::channel(1);
-//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(raiser);
 //! let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
 //!
 //! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
@@ -22,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Several queues may share a channel: each event names its queue ([N8](crate::contract#n8)). A queue has at most one
-//! unread event, however often its event is raised ([N9](crate::contract#n9)). A [`StopHandle`] ends a sleep from
+//! Several queues may share a channel, each with a raiser of its own ([`Receiver::raiser`]): each event names its queue
+//! ([N8](crate::contract#n8)). A queue has at most one unread event, however often its event is raised ([N9](crate::contract#n9)). A [`StopHandle`] ends a sleep from
 //! another thread.
 
 use alloc::collections::VecDeque;
@@ -31,10 +30,13 @@ use alloc::sync::Arc;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::queue::{SplitSignal, Token};
 use crate::transport::{Block, CqKey, EventError, Events, Signal, Woken};
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// The generation in the keys of this channel's queues, which no other channel of the process has.
+    number: u32,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -44,6 +46,8 @@ struct State {
     /// The queues that have an unread event, each once.
     waiting: VecDeque<CqKey>,
     is_to_stop: bool,
+    /// The number of raisers that were made.
+    raisers: u32,
 }
 
 impl Shared {
@@ -58,28 +62,33 @@ impl Shared {
     }
 }
 
-/// A channel with space for the events of `queues` queues, if there is memory for that. It works for more; raising an
-/// event may allocate then.
+/// A channel with space for the events of `queues` queues, if there is memory for that, and the raiser of the first one.
+/// It works for more; raising an event may allocate then.
 #[must_use]
 pub fn channel(queues: usize) -> (Raiser, Receiver) {
-    let mut waiting = VecDeque::new();
+    static CHANNELS: Mutex<u32> = Mutex::new(0);
+    let mut number = CHANNELS.lock().unwrap_or_else(PoisonError::into_inner);
+    *number = number.wrapping_add(1);
+    let shared = Shared { number: *number, ..Shared::default() };
     // Without the space, raising an event allocates.
-    let _ = waiting.try_reserve_exact(queues);
-    let state = State { waiting, is_to_stop: false };
-    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-    (Raiser(Arc::clone(&shared)), Receiver(shared))
+    let _ = shared.lock().waiting.try_reserve_exact(queues);
+    let receiver = Receiver(Arc::new(shared));
+    (receiver.raiser(), receiver)
 }
 
-/// The producers' side.
-#[derive(Clone, Debug)]
-pub struct Raiser(Arc<Shared>);
+/// The side of one queue's producers. It can't be cloned: [`Receiver::raiser`] makes another queue's.
+#[derive(Debug)]
+pub struct Raiser {
+    channel: Arc<Shared>,
+    key: CqKey,
+}
 
 impl Raiser {
     /// Raises an event, and does something before anybody can take it.
-    pub fn raise_and(&self, cq: CqKey, then: impl FnOnce()) {
-        self.0.change(|state| {
-            if !state.waiting.contains(&cq) {
-                state.waiting.push_back(cq);
+    pub fn raise_and(&self, then: impl FnOnce()) {
+        self.channel.change(|state| {
+            if !state.waiting.contains(&self.key) {
+                state.waiting.push_back(self.key);
             }
             then();
         });
@@ -87,8 +96,18 @@ impl Raiser {
 }
 
 impl Signal for Raiser {
-    fn raise(&self, cq: CqKey) {
-        self.raise_and(cq, || {});
+    fn key(&self) -> CqKey {
+        self.key
+    }
+
+    fn raise(&self) {
+        self.raise_and(|| {});
+    }
+}
+
+impl SplitSignal for Raiser {
+    fn copy(&self, _: &Token) -> Self {
+        Self { channel: Arc::clone(&self.channel), key: self.key }
     }
 }
 
@@ -97,6 +116,15 @@ impl Signal for Raiser {
 pub struct Receiver(Arc<Shared>);
 
 impl Receiver {
+    /// The raiser of one more queue.
+    #[must_use]
+    pub fn raiser(&self) -> Raiser {
+        let index = &mut self.0.lock().raisers;
+        *index = index.wrapping_add(1);
+        let key = CqKey { index: *index, generation: self.0.number };
+        Raiser { channel: Arc::clone(&self.0), key }
+    }
+
     /// A handle by which other threads end a sleep on this channel.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
@@ -135,6 +163,10 @@ impl Events for Receiver {
 
     fn forget(&mut self, key: CqKey) {
         self.forget_and(key, || {});
+    }
+
+    fn serves(&self, key: CqKey) -> bool {
+        key.generation == self.0.number
     }
 }
 

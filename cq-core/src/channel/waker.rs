@@ -4,12 +4,10 @@
 //! use cq_core::channel::waker;
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! let (raiser, mut events) = waker::channel();
-//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(raiser);
 //! let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
 //!
 //! // In a task of tokio or embassy.
@@ -23,18 +21,19 @@
 //! ```
 //!
 //! `channel` needs the feature `alloc`, and its sides own the channel. Without an allocator, a [`WakerChannel`] in a
-//! static or on a stack is [split](WakerChannel::split) into sides that borrow it.
+//! static or on a stack is [split](WakerChannel::split) into sides that borrow it: in a static it is lent for ever by
+//! `StaticCell`, as in the [guide](crate::guide::firmware) a `Flag` is.
 
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
-use core::cell::Cell;
-use core::marker::PhantomData;
 use core::ops::Deref;
 use core::task::Waker;
 
 use super::flag::Flag;
-use crate::sync::{self, AtomicWaker};
-use crate::transport::{AsyncChannel, CqKey, EventError, Events, Signal};
+use super::sides::{self, Channel, Share};
+pub use super::sides::{Raiser, Receiver};
+use crate::sync::{self, AtomicWaker, const_unless_loom};
+use crate::transport::AsyncChannel;
 
 /// The channel of one queue.
 #[derive(Debug, Default)]
@@ -44,15 +43,32 @@ pub struct WakerChannel {
 }
 
 impl WakerChannel {
-    /// A channel without an event.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { flag: Flag::new(), waker: AtomicWaker::new() }
+    const_unless_loom! {
+        /// A channel without an event.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self { flag: Flag::new(), waker: AtomicWaker::new() }
+        }
     }
 
-    /// The two sides. Unread events are discarded.
-    pub fn split(&mut self) -> (Raiser<&Self>, Receiver<&Self>) {
-        sides(&*self)
+    /// The two sides, which [`reunite`](Raiser::reunite). Unread events are discarded.
+    pub fn split(&mut self) -> (Raiser<Share<'_, Self>>, Receiver<Share<'_, Self>>) {
+        sides::split(self)
+    }
+}
+
+impl Channel for WakerChannel {
+    fn flag(&self) -> &Flag {
+        &self.flag
+    }
+
+    fn wake(&self) {
+        sync::wake(&self.waker);
+    }
+
+    /// The raiser may live on, and would keep the task.
+    fn forsake(&self) {
+        sync::unregister(&self.waker);
     }
 }
 
@@ -60,56 +76,12 @@ impl WakerChannel {
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 #[must_use]
 pub fn channel() -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
-    sides(Arc::new(WakerChannel::new()))
-}
-
-fn sides<C: Deref<Target = WakerChannel> + Clone>(channel: C) -> (Raiser<C>, Receiver<C>) {
-    let taken = channel.flag.count();
-    (Raiser { channel: channel.clone(), one_thread: PhantomData }, Receiver { channel, taken })
-}
-
-/// The producer's side.
-#[derive(Debug)]
-#[cfg_attr(target_has_atomic = "32", derive(Clone))]
-pub struct Raiser<C> {
-    channel: C,
-    one_thread: PhantomData<Cell<()>>,
-}
-
-impl<C: Deref<Target = WakerChannel>> Signal for Raiser<C> {
-    fn raise(&self, cq: CqKey) {
-        self.channel.flag.raise(cq);
-        sync::wake(&self.channel.waker);
-    }
-}
-
-/// The consumer's side, for one task.
-#[derive(Debug)]
-pub struct Receiver<C: Deref<Target = WakerChannel>> {
-    channel: C,
-    /// The count when an event was last taken.
-    taken: u32,
-}
-
-impl<C: Deref<Target = WakerChannel>> Events for Receiver<C> {
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        Ok(self.channel.flag.take(&mut self.taken))
-    }
-
-    fn forget(&mut self, key: CqKey) {
-        self.channel.flag.forget(&mut self.taken, key);
-    }
+    let channel = Arc::new(WakerChannel::new());
+    sides::sides(Arc::clone(&channel), channel)
 }
 
 impl<C: Deref<Target = WakerChannel>> AsyncChannel for Receiver<C> {
     fn register(&mut self, task: &Waker) {
         sync::register(&self.channel.waker, task);
-    }
-}
-
-impl<C: Deref<Target = WakerChannel>> Drop for Receiver<C> {
-    /// The raiser may live on, and would keep the task.
-    fn drop(&mut self) {
-        sync::unregister(&self.channel.waker);
     }
 }

@@ -16,7 +16,8 @@ impl<T: Arm> CompletionQueue<T> {
     /// This method is cancel safe. If the future is dropped before it is ready, it has taken no completions.
     ///
     /// # Errors
-    /// The queue failed or ended, it can't be armed, or the channel delivered an event of another queue.
+    /// The queue failed or ended, it can't be armed, or the channel does not serve it or delivered an event of another
+    /// queue.
     pub async fn next_batch<'r>(
         &mut self,
         buffer: &'r mut [T::Entry],

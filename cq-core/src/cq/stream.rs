@@ -17,13 +17,11 @@ use crate::transport::{Arm, AsyncChannel, PollCq, PollError};
 /// use cq_core::channel::waker;
 /// use cq_core::cq::{CompletionQueue, CompletionStream};
 /// use cq_core::queue::HeapCq;
-/// use cq_core::transport::CqKey;
 /// use cq_core::wc::{Wc, WcStatus};
 /// use futures_util::StreamExt;
 ///
-/// const KEY: CqKey = CqKey { index: 0, generation: 1 };
 /// let (raiser, events) = waker::channel();
-/// let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+/// let (mut producer, consumer) = HeapCq::new(16)?.split_with(raiser);
 /// (0..5).for_each(|wr_id| producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).unwrap());
 /// drop(producer);
 ///
@@ -35,9 +33,9 @@ use crate::transport::{Arm, AsyncChannel, PollCq, PollError};
 ///
 /// A stream of batches of none does not compile:
 /// ```compile_fail,E0080
-/// # use cq_core::{channel::waker, cq::*, queue::*, transport::CqKey};
+/// # use cq_core::{channel::waker, cq::*, queue::*};
 /// let (raiser, events) = waker::channel();
-/// let (_, consumer) = HeapCq::new(1).unwrap().split_with(CqKey { index: 0, generation: 1 }, raiser);
+/// let (_, consumer) = HeapCq::new(1).unwrap().split_with(raiser);
 /// let stream = CompletionStream::<_, _, 0>::new(CompletionQueue::new(consumer), events);
 /// ```
 #[derive(Debug)]

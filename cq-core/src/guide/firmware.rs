@@ -13,11 +13,9 @@
 //! use cq_core::channel::flag::{Flag, Raiser, Receiver};
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::entry::{Entry, InArray};
-//! use cq_core::queue::{OnChannel, Producer, SoftCq};
-//! use cq_core::transport::CqKey;
+//! use cq_core::queue::{Producer, SoftCq};
 //! use static_cell::ConstStaticCell;
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! const FREE: u32 = 0;
 //! const POSTED: u32 = 1;
 //! const DONE: u32 = 2; // anything else: the number of an error
@@ -46,7 +44,7 @@
 //! /// What the interrupt handler owns.
 //! struct Handler {
 //!     next: u32,
-//!     queue: Producer<'static, Finished, OnChannel<Raiser<'static>>>,
+//!     queue: Producer<'static, Finished, Raiser<'static>>,
 //! }
 //!
 //! impl Handler {
@@ -78,7 +76,7 @@
 //!
 //! fn main() -> Result<(), WaitError> {
 //!     let (raiser, events) = FLAG.take().split();
-//!     let (queue, consumer) = QUEUE.take().split_with(KEY, raiser);
+//!     let (queue, consumer) = QUEUE.take().split_with(raiser);
 //!     power_on(Handler { next: 0, queue });
 //!
 //!     let (mut cq, mut channel) = (CompletionQueue::new(consumer), events.sleeping(sleep));
@@ -169,7 +167,7 @@
 //!     static mut QUEUE: SoftCq<16, Finished> = SoftCq::of_entries();
 //!     static mut FLAG: Flag = Flag::new();
 //!     let (raiser, events) = FLAG.split();
-//!     let (queue, consumer) = QUEUE.split_with(KEY, raiser);
+//!     let (queue, consumer) = QUEUE.split_with(raiser);
 //!     interrupt::free(|cs| HANDLER.borrow(cs).replace(Some(Handler { next: 0, queue })));
 //!     // then enable the interrupt
 //! ```
@@ -209,7 +207,7 @@
 //! |---|---|---|---|
 //! | the main loop polls the engine | none | none | a loop that never sleeps: the driver implements [`PollCq`](crate::transport::PollCq), and `cq.poll(…)` of its `CompletionQueue` does what the handler does above |
 //! | the handler pushes | as above | a [`SoftCq`](crate::queue::SoftCq) | descriptors that must be free at once; several sources of completions that one queue collects |
-//! | the handler raises the flag only | `raiser.raise(KEY)` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as in the guide to transports of cq-testing |
+//! | the handler raises the flag only | `raiser.raise()` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as in the guide to transports of cq-testing |
 //!
 //! # What is static, and how big
 //! A queue for `N` completions, a power of two, holds exactly `N`. Nothing is allocated.
@@ -219,7 +217,7 @@
 //! | `SoftCq<N, E>`, `E` of 8 bytes with `InArray` | 16 + 9 · `N`: 88 for 8, 160 for 16, 592 for 64 |
 //! | `SoftCq<N, E>`, `E` of 8 bytes with `InEntry` | 16 + 8 · `N`: 80 for 8, 144 for 16, 528 for 64 |
 //! | `SoftCq<N>`, of `Wc` | 16 + 48 · `N`: 400 for 8, 784 for 16, 3088 for 64 |
-//! | `Flag` | 12 |
+//! | `Flag` | 8 |
 //! | a producer, a consumer | 48, 60; with `InArray` 56, 72 |
 //! | `[E; N]`, the buffer of a poll | the entries, on the stack: of the handler, too |
 //!
@@ -234,12 +232,65 @@
 //! queue has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
 //! number of those that were dropped, at every poll ([O3](crate::contract#o3)). It is woken for that
 //! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
-//! [`push`](crate::queue::Producer::push) instead. To go on, see the guide to recovery of cq-verbs.
+//! [`push`](crate::queue::Producer::push) instead. To go on, see below.
 //!
 //! **Tokens.** An engine that finishes in order needs no ledger: the position says which it was, as above, and
 //! an array of `N` tells what each was for. One that finishes in any order takes `Receives` of cq-verbs, as
 //! in the guide to transports of cq-testing; without compare-and-swap its
 //! generation is `Generation::new` with a number of your own.
+//!
+//! # After an overrun
+//! Both sides of a queue that has overrun, or ended, give it back, with the raiser, and it is split again: another start would
+//! find the static taken. The handler's side comes back as it went, through its static:
+//!
+//! ```
+//! use std::sync::Mutex; // on a board, that of `cortex_m::interrupt`, with a `RefCell`
+//!
+//! use cq_core::channel::flag::{Flag, Raiser};
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+//! use cq_core::transport::PollError;
+//! use cq_core::wc::{Wc, WcStatus};
+//! use static_cell::ConstStaticCell;
+//!
+//! static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
+//! static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
+//! static HANDLER: Mutex<Option<Producer<'static, Wc, Raiser<'static>>>> = Mutex::new(None);
+//!
+//! type Cq = CompletionQueue<Consumer<'static, Wc, OnChannel<Raiser<'static>>>>;
+//!
+//! fn start(queue: &'static mut SoftCq<16>, raiser: Raiser<'static>) -> Cq {
+//!     let (producer, consumer) = queue.split_with(raiser);
+//!     *HANDLER.lock().unwrap() = Some(producer);
+//!     CompletionQueue::new(consumer)
+//! }
+//!
+//! fn restart(cq: Cq) -> Cq {
+//!     let producer = HANDLER.lock().unwrap().take().expect("`start` has put it there");
+//!     let (queue, raiser) = SoftCq::reunite(producer, cq.into_transport()).expect("the sides of one queue");
+//!     start(queue, raiser)
+//! }
+//!
+//! fn on_interrupt() {
+//!     let _ = HANDLER.lock().unwrap().as_mut().map(|queue| queue.push(&Wc::new(7, WcStatus::SUCCESS, 0)));
+//! }
+//!
+//! let (raiser, _events) = FLAG.take().split();
+//! let mut cq = start(QUEUE.take(), raiser);
+//! (0..17).for_each(|_| on_interrupt()); // one too many
+//! let mut buffer = [Wc::default(); 16];
+//! assert_eq!(cq.poll(&mut buffer)?.len(), 16);
+//! assert_eq!(cq.poll(&mut buffer), Err(PollError::Overrun { dropped: Some(1) }));
+//! let mut cq = restart(cq);
+//! on_interrupt();
+//! assert_eq!(cq.poll(&mut buffer)?.len(), 1);
+//! # Ok::<(), PollError>(())
+//! ```
+//!
+//! An interrupt in between finds no producer, and leaves its descriptors to the next one. What was dropped is known by the
+//! descriptors; the guide to recovery of cq-verbs says how a program goes on. A flag whose raiser was dropped with its
+//! producer is lost, as is a queue one side of which was: keep them. Both sides of a flag
+//! [give it back](crate::channel::Raiser::reunite), too.
 //!
 //! # Features
 //! | feature | for |
@@ -252,8 +303,8 @@
 //!
 //! Tests on the host have `cq-testing`.
 //!
-//! Without compare-and-swap (`thumbv6m-none-eabi`) a [`Raiser`](crate::channel::flag::Raiser) can't be cloned, and
-//! there is no `budget`, `tracked` or `shared_cq`. [`queue::mpsc`](crate::queue::mpsc) needs 64-bit atomics: elsewhere
+//! Without compare-and-swap (`thumbv6m-none-eabi`) a consumer that [fails](crate::queue::Consumer::fail) its
+//! queue raises no event, and there is no `budget`, `tracked` or `shared_cq`. [`queue::mpsc`](crate::queue::mpsc) needs 64-bit atomics: elsewhere
 //! several handlers share a producer in a critical section, or have a queue each. An interrupt handler and the main
 //! loop are two sides, as two cores would be; handlers of the same priority do not interrupt each other, and are one
 //! side.

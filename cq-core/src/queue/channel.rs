@@ -2,63 +2,66 @@
 
 use crate::transport::{CqKey, Signal};
 
-/// Whether a queue raises events.
-pub trait Channel: sealed::Sealed {
-    /// Whether it does. A queue without a channel has no cost for events.
+/// What a side has of its queue's channel: [`NoChannel`]; a producer a [`Signal`], a consumer an [`OnChannel`].
+pub trait Channel: Sized {
+    /// Whether there are events. A queue without a channel has no cost for them.
     const RAISES: bool;
-
-    /// Raises an event.
-    fn raise(&self);
-}
-
-/// What the consumer has of its queue's channel: nothing, the key of the events, or the key and a signal.
-pub trait ConsumerChannel: sealed::Sealed {
-    /// Takes the signal out, if there is one.
-    #[doc(hidden)]
-    fn take(&mut self) -> Self;
 
     /// Raises an event, if there is a signal.
     #[doc(hidden)]
-    fn wake(&self);
+    fn notify(&self);
+
+    /// Takes a consumer's signal out.
+    #[doc(hidden)]
+    fn take_signal(&mut self) -> Option<Self> {
+        None
+    }
 }
 
 /// The wake-up that is due to the consumer that waits for a queue which was [failed](super::Consumer::mark_failed).
 #[must_use = "a thread that waits for the queue sleeps on"]
 #[derive(Debug)]
-pub struct FailWakeup<C>(pub(super) C);
+pub struct FailWakeup<C>(pub(super) Option<C>);
 
-impl<C: ConsumerChannel> FailWakeup<C> {
+impl<C: Channel> FailWakeup<C> {
     /// Raises it.
     pub fn wake(self) {
-        self.0.wake();
+        self.0.iter().for_each(C::notify);
     }
 }
 
-/// A signal that both sides of a queue can have, for `split_with`: every [`Signal`] that can be cloned. The consumer
-/// raises an event with its clone when it [fails](super::Consumer::fail) the queue. For a signal that can't be cloned,
-/// pass a closure that borrows it, or that holds it in an `Arc`.
+/// A signal that all sides of one queue can have: every [`Signal`] that can be cloned, and the raisers of
+/// [`channel`](crate::channel), which only the engine can copy. The consumer raises an event with its copy when it
+/// [fails](super::Consumer::fail) the queue. For a signal that can't be
+/// cloned, pass a key and a closure that holds it in an `Arc`.
 ///
-/// On targets without compare-and-swap, where [`flag::Raiser`](crate::channel::flag::Raiser) can't be cloned, it is every
-/// signal, and the consumer gets none: no other thread can wait for the queue.
-pub trait SplitSignal: Signal + Sized {
-    /// That of the consumer.
+/// On targets without compare-and-swap it is every signal, and none is copied: no other thread can wait for the queue.
+pub trait SplitSignal: Channel {
+    /// Another one, for the same queue.
+    #[cfg(target_has_atomic = "32")]
     #[doc(hidden)]
-    fn of_consumer(&self) -> Option<Self>;
+    #[must_use]
+    fn copy(&self, token: &Token) -> Self;
+}
+
+/// What the engine copies a signal with. Nobody else has one.
+#[derive(Debug)]
+pub struct Token(());
+
+#[cfg(target_has_atomic = "32")]
+impl Token {
+    pub(super) const THE: Self = Self(());
 }
 
 #[cfg(target_has_atomic = "32")]
-impl<S: Signal + Clone> SplitSignal for S {
-    fn of_consumer(&self) -> Option<Self> {
-        Some(self.clone())
+impl<S: Channel + Clone> SplitSignal for S {
+    fn copy(&self, _: &Token) -> Self {
+        self.clone()
     }
 }
 
 #[cfg(not(target_has_atomic = "32"))]
-impl<S: Signal> SplitSignal for S {
-    fn of_consumer(&self) -> Option<Self> {
-        None
-    }
-}
+impl<S: Channel> SplitSignal for S {}
 
 /// A queue without a channel. It cannot be armed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,74 +70,61 @@ pub struct NoChannel;
 impl Channel for NoChannel {
     const RAISES: bool = false;
 
-    fn raise(&self) {}
+    fn notify(&self) {}
 }
 
-impl ConsumerChannel for NoChannel {
-    fn take(&mut self) -> Self {
-        Self
+impl<S: Signal> Channel for S {
+    const RAISES: bool = true;
+
+    #[inline]
+    fn notify(&self) {
+        self.raise();
     }
-
-    fn wake(&self) {}
 }
 
-/// A queue with a channel. The producer has a [`Signal`] that raises events. The consumer has their key, and a signal or
-/// none: `OnChannel<Option<S>>`, or `OnChannel` where there never is one.
-#[derive(Clone, Copy, Debug)]
-pub struct OnChannel<S = ()> {
-    /// The key that the queue's events carry.
-    pub key: CqKey,
-    /// The side's signal.
-    pub signal: S,
+/// What the consumer of a queue with a channel has of it: the key of the queue's events, and a [`Signal`] or none.
+#[derive(Debug)]
+pub struct OnChannel<S = NoChannel> {
+    pub(super) key: CqKey,
+    signal: Option<S>,
 }
 
 impl OnChannel {
     /// For the consumer of a [raw](super::raw) queue that has no signal.
     #[must_use]
     pub const fn named(key: CqKey) -> Self {
-        Self { key, signal: () }
+        Self { key, signal: None }
     }
 }
 
-impl<S: SplitSignal> OnChannel<S> {
-    /// For the producer and the consumer.
-    pub(super) fn of_both(key: CqKey, signal: S) -> (Self, OnChannel<Option<S>>) {
-        let of_consumer = OnChannel { key, signal: signal.of_consumer() };
-        (Self { key, signal }, of_consumer)
+impl<S: Signal> OnChannel<S> {
+    /// For the consumer of a [raw](super::raw) queue that raises an event when it [fails](super::Consumer::fail) the queue.
+    #[must_use]
+    pub fn with(signal: S) -> Self {
+        Self { key: signal.key(), signal: Some(signal) }
+    }
+
+    /// For the consumer of the queue that this is the producer's signal of.
+    pub(super) fn beside(signal: &S) -> Self
+    where
+        S: SplitSignal,
+    {
+        #[cfg(target_has_atomic = "32")]
+        let copy = Some(signal.copy(&Token::THE));
+        #[cfg(not(target_has_atomic = "32"))]
+        let copy = None;
+        Self { key: signal.key(), signal: copy }
     }
 }
 
-impl<S: Signal> Channel for OnChannel<S> {
-    const RAISES: bool = true;
+impl<S: Channel> Channel for OnChannel<S> {
+    const RAISES: bool = S::RAISES;
 
-    #[inline]
-    fn raise(&self) {
-        self.signal.raise(self.key);
-    }
-}
-
-impl ConsumerChannel for OnChannel {
-    fn take(&mut self) -> Self {
-        *self
+    fn notify(&self) {
+        self.signal.iter().for_each(S::notify);
     }
 
-    fn wake(&self) {}
-}
-
-impl<S: Signal> ConsumerChannel for OnChannel<Option<S>> {
-    fn take(&mut self) -> Self {
-        Self { key: self.key, signal: self.signal.take() }
+    fn take_signal(&mut self) -> Option<Self> {
+        Some(Self { key: self.key, signal: self.signal.take() })
     }
-
-    fn wake(&self) {
-        if let Some(signal) = &self.signal {
-            signal.raise(self.key);
-        }
-    }
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::NoChannel {}
-    impl<S> Sealed for super::OnChannel<S> {}
 }

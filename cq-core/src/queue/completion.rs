@@ -8,7 +8,7 @@ use crate::wc::Wc;
     message = "`{Self}` is no entry of this queue",
     label = "this queue holds `{E}`"
 )]
-pub trait Completion<E>: sealed::Sealed<E> {
+pub trait Completion<E> {
     /// The entry.
     fn entry(&self) -> &E;
 
@@ -64,10 +64,4 @@ impl Completion<Wc> for Tagged {
             Err(_) => true,
         }
     }
-}
-
-mod sealed {
-    pub trait Sealed<E> {}
-    impl<E: super::Entry> Sealed<E> for E {}
-    impl Sealed<super::Wc> for super::Tagged {}
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Alerts;
-use super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
+use super::channel::{Channel, FailWakeup, NoChannel, OnChannel};
 use super::end::{ByConsumer, End, Ends};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
@@ -24,7 +24,7 @@ use crate::wc::Wc;
 #[derive(Debug)]
 pub struct Consumer<'a, E: Entry = Wc, C = NoChannel, M: Memory<E> = Own> {
     pub(super) ring: Ring<'a, E, M::Access>,
-    head: Ref<'a, Head>,
+    pub(super) head: Ref<'a, Head>,
     alerts: Ref<'a, Alerts>,
     channel: C,
     position: Position,
@@ -248,7 +248,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     }
 }
 
-impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
+impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
     /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)); one that has overrun stays so ([O3](crate::contract#o3)).
     ///
@@ -265,17 +265,17 @@ impl<E: Entry, C: ConsumerChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     ///
     /// ```
     /// use cq_core::entry::Entry;
-    /// use cq_core::queue::{Consumer, ConsumerChannel};
+    /// use cq_core::queue::{Channel, Consumer};
     /// use cq_core::shared_cq::SharedCq;
     ///
-    /// fn fail<E: Entry, C: ConsumerChannel>(shared: &SharedCq<Consumer<'_, E, C>>) {
+    /// fn fail<E: Entry, C: Channel>(shared: &SharedCq<Consumer<'_, E, C>>) {
     ///     let wakeup = shared.lock().transport().mark_failed(); // the lock is released here
     ///     wakeup.wake();
     /// }
     /// ```
     pub fn mark_failed(&mut self) -> FailWakeup<C> {
         self.ends().note(ByConsumer::Fail);
-        FailWakeup(self.channel.take())
+        FailWakeup(self.channel.take_signal())
     }
 }
 

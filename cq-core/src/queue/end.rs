@@ -1,7 +1,5 @@
 //! Whether a queue has ended, and how. Recorded here and nowhere else: [`End`] documents the words and their encodings.
 
-use core::fmt;
-
 use crate::sentences::sentences;
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
@@ -10,9 +8,10 @@ const CLOSED: u32 = u32::MAX;
 /// The most that one call drops: less than where the count saturates, so that only the first call's count is the total.
 const MOST_LOST: u32 = CLOSED - 2;
 
-const FAILED: u32 = 1;
-const REPORTED: u32 = 1 << 1;
-const ABANDONED: u32 = 1 << 2;
+/// The bits of the consumer's word.
+const FAILED: u32 = ByConsumer::Fail as u32;
+const REPORTED: u32 = ByConsumer::Report as u32;
+const ABANDONED: u32 = ByConsumer::Leave as u32;
 const ADOPTED: u32 = 1 << 3;
 
 /// How a queue has ended, for good. Its sides return it as `Option<End>`, which is `None` while the queue runs.
@@ -175,12 +174,7 @@ impl Ends {
     /// Records what the consumer does.
     #[cold]
     pub(super) fn note(&self, what: ByConsumer) {
-        let bit = match what {
-            ByConsumer::Fail => FAILED,
-            ByConsumer::Report => REPORTED,
-            ByConsumer::Leave => ABANDONED,
-        };
-        sync::refuse(&self.consumer, sync::load_u32(&self.consumer) | bit);
+        sync::refuse(&self.consumer, sync::load_u32(&self.consumer) | what as u32);
     }
 
     /// Takes over the words of the queue that this one's queue replaces. ADOPTED tells a producer that already has
@@ -205,12 +199,12 @@ enum ByProducers {
     Leave,
 }
 
-/// What changes the consumer's word.
+/// What changes the consumer's word: it sets this bit.
 #[derive(Clone, Copy)]
 pub(super) enum ByConsumer {
-    Fail,
-    Report,
-    Leave,
+    Fail = 1,
+    Report = 1 << 1,
+    Leave = 1 << 2,
 }
 
 /// The producers' word afterwards.
@@ -244,10 +238,4 @@ impl Dropped {
     }
 }
 
-impl fmt::Display for Dropped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} completions were dropped: {}", self.lost, self.end)
-    }
-}
-
-impl core::error::Error for Dropped {}
+sentences!(Dropped { Self { lost, end } => ("{lost} completions were dropped: {end}"); });

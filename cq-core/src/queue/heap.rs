@@ -11,7 +11,7 @@ use super::{
     CapacityError, Channel, Consumer, Control, NoChannel, OnChannel, Producer, SplitSignal, Tail,
 };
 use crate::entry::Entry;
-use crate::transport::CqKey;
+use crate::transport::Signal;
 use crate::wc::Wc;
 
 /// A queue on the heap. Its two sides share ownership, so each can move to its own thread. Feature `alloc`.
@@ -88,16 +88,15 @@ impl<E: Entry> HeapCq<E> {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. The consumer has a clone of
-    /// `signal`, to [fail](Consumer::fail) the queue.
+    /// Returns the two sides of a queue that raises its events by `signal`. The consumer has a copy of it, to
+    /// [fail](Consumer::fail) the queue.
     #[must_use]
-    pub fn split_with<S: SplitSignal>(
+    pub fn split_with<S: Signal + SplitSignal>(
         self,
-        key: CqKey,
         signal: S,
-    ) -> (Producer<'static, E, OnChannel<S>>, Consumer<'static, E, OnChannel<Option<S>>>) {
-        let (raises, armed) = OnChannel::of_both(key, signal);
-        self.sides(raises, armed)
+    ) -> (Producer<'static, E, S>, Consumer<'static, E, OnChannel<S>>) {
+        let armed = OnChannel::beside(&signal);
+        self.sides(signal, armed)
     }
 
     fn sides<P: Channel, C>(

@@ -8,14 +8,17 @@
 //!
 //! struct Channel(Cell<u32>);
 //! impl Signal for &Channel {
-//!     fn raise(&self, _: CqKey) {
+//!     fn key(&self) -> CqKey {
+//!         CqKey { index: 0, generation: 1 }
+//!     }
+//!     fn raise(&self) {
 //!         self.0.set(self.0.get() + 1);
 //!     }
 //! }
 //!
 //! let channel = Channel(Cell::new(0));
 //! let mut storage = SoftCq::<2>::new();
-//! let (mut producer, mut consumer) = storage.split_with(CqKey { index: 0, generation: 1 }, &channel);
+//! let (mut producer, mut consumer) = storage.split_with(&channel);
 //!
 //! assert_eq!(consumer.arm(Notify::Next)?, Armed::Armed);
 //! let wc = Wc::new(1, WcStatus::SUCCESS, 5);
@@ -41,8 +44,8 @@
 //! | on the heap, sized at run time (feature `alloc`) | `HeapCq` | own it |
 //! | in memory shared with other processes or a device | [`raw::RawQueue`] | borrow it |
 //!
-//! A single producer uses no read-modify-write operation, but for what its channel's signal does to raise an event. For several
-//! producers, use [`mpsc`], or let them take turns
+//! A single producer uses no read-modify-write operation. Its channel may, when it raises an event:
+//! [`channel::flag`](crate::channel::flag) does, where the target has them. For several producers, use [`mpsc`], or let them take turns
 //! on a raw queue under a lock.
 //!
 //! Queues hold completions, or any other plain old data ([`entry`](crate::entry)); raw ones hold completions. A poll copies
@@ -71,6 +74,7 @@
 //! |---|---|
 //! | `queue/{ring, slot, producer, consumer, in_place, raw/slot}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
+//! | `queue/reunite`, `channel/sides` | all sides of a queue or channel were given back |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
 //! | `sync/plain` | plain copies of words that nobody else accesses |
 //! | `shared_cq` | there is one guard at a time |
@@ -109,6 +113,7 @@
 //! | `raw/slot`, `raw/tags` | a slot's words in memory that others share; a word beside it |
 //! | `capacity` | which capacities are valid |
 //! | `heap`, `owner` | queues on the heap; what keeps storage alive |
+//! | `reunite` | the queue of two sides that are given back |
 //! | [`raw`] | queues in memory that the caller provides |
 //! | [`mpsc`] | several producers, and resizing |
 //!
@@ -138,16 +143,19 @@ pub mod mpsc;
 mod owner;
 mod producer;
 pub mod raw;
+mod reunite;
 mod ring;
 pub(crate) mod slot;
 mod storage;
 mod tail;
 
+use core::ptr::NonNull;
+
 use self::arm::ArmWord;
 pub use self::capacity::CapacityError;
 #[doc(hidden)]
-pub use self::channel::{Channel, ConsumerChannel, FailWakeup, SplitSignal};
-pub use self::channel::{NoChannel, OnChannel};
+pub use self::channel::{Channel, FailWakeup, Token};
+pub use self::channel::{NoChannel, OnChannel, SplitSignal};
 #[doc(hidden)]
 pub use self::completion::Completion;
 pub use self::completion::Tagged;
@@ -159,15 +167,15 @@ pub use self::heap::HeapCq;
 pub use self::in_place::InPlace;
 use self::owner::Owner;
 pub use self::producer::{BatchError, Producer, PushError};
-use self::ring::{Head, LINES, Ref};
+pub use self::reunite::ReuniteError;
+pub(crate) use self::ring::Ref;
+use self::ring::{Head, LINES};
 pub use self::ring::{MAX_STORAGE, Position};
-#[doc(hidden)]
-pub use self::slot::{Memory, Own};
 use self::storage::Slots;
 pub use self::tail::Tail;
 use crate::entry::Entry;
 use crate::sync::{Unused, const_unless_loom};
-use crate::transport::CqKey;
+use crate::transport::Signal;
 use crate::wc::Wc;
 
 /// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
@@ -259,11 +267,6 @@ impl Control {
             Self { head: Head::at(0), alerts: Alerts::new() }
         }
     }
-
-    fn reset(&mut self) {
-        // `Consumer::new` stores the head.
-        self.alerts.reset();
-    }
 }
 
 /// A queue with inline storage for `N` completions; `N` is a power of two.
@@ -283,6 +286,7 @@ impl Control {
 ///
 /// Of other [entries](crate::entry) than completions it is made by [`of_entries`](Self::of_entries).
 #[derive(Debug)]
+#[repr(C)]
 pub struct SoftCq<const N: usize, E: Entry = Wc> {
     control: Control,
     slots: Slots<N, E>,
@@ -313,15 +317,14 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. The consumer has a clone of
-    /// `signal`, to [fail](Consumer::fail) the queue. Resets the queue, as [`split`](Self::split) does.
-    pub fn split_with<S: SplitSignal>(
+    /// Returns the two sides of a queue that raises its events by `signal`. The consumer has a copy of it, to
+    /// [fail](Consumer::fail) the queue. Resets the queue, as [`split`](Self::split) does.
+    pub fn split_with<S: Signal + SplitSignal>(
         &mut self,
-        key: CqKey,
         signal: S,
-    ) -> (Producer<'_, E, OnChannel<S>>, Consumer<'_, E, OnChannel<Option<S>>>) {
-        let (raises, armed) = OnChannel::of_both(key, signal);
-        self.sides(raises, armed)
+    ) -> (Producer<'_, E, S>, Consumer<'_, E, OnChannel<S>>) {
+        let armed = OnChannel::beside(&signal);
+        self.sides(signal, armed)
     }
 
     /// The capacity, in entries ([O1](crate::contract#o1)).
@@ -336,12 +339,14 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         raises: P,
         armed: C,
     ) -> (Producer<'_, E, P>, Consumer<'_, E, C>) {
-        self.control.reset();
+        // `Consumer::new` stores the head.
+        self.control.alerts.reset();
         self.slots.reset();
-        let (control, ring) = (Ref::from(&self.control), self.slots.ring());
-        // SAFETY: the sides borrow the queue mutably, so no others exist. All slots were reset to unwritten, and both
-        // sides start at position 0.
+        let queue = NonNull::from(self);
+        // SAFETY: `control` is the first field (`repr(C)`). The sides borrow the queue mutably, so no others exist. All
+        // slots were reset to unwritten, and both sides start at position 0.
         unsafe {
+            let (control, ring) = (Ref::kept(queue.cast::<Control>()), queue.as_ref().slots.ring());
             let producer = Producer::new(ring, control, raises, Tail::at(0), Owner::borrowed());
             let capacity = Slots::<N, E>::CAPACITY;
             let consumer =

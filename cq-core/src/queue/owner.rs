@@ -5,38 +5,39 @@ use alloc::sync::Arc;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 use core::any::Any;
 
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+type Storage = Arc<dyn Any + Send + Sync>;
+#[cfg(not(all(feature = "alloc", target_has_atomic = "ptr")))]
+type Storage = core::convert::Infallible;
+
 /// Whether dropping the side ends the queue; and the storage that the side keeps alive, if it owns it.
 #[derive(Clone, Debug)]
 pub(super) struct Owner {
     /// `false` for a side that another one may succeed, as in a raw queue.
     is_last: bool,
-    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    _storage: Option<Arc<dyn Any + Send + Sync>>,
+    storage: Option<Storage>,
 }
 
 impl Owner {
     /// For a side that another one may succeed.
     pub(super) const fn followed() -> Self {
-        Self::of_nothing(false)
+        Self { is_last: false, storage: None }
     }
 
     /// For a side that borrows its storage.
     pub(super) const fn borrowed() -> Self {
-        Self::of_nothing(true)
-    }
-
-    const fn of_nothing(is_last: bool) -> Self {
-        Self {
-            is_last,
-            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-            _storage: None,
-        }
+        Self { is_last: true, storage: None }
     }
 
     /// For a side that keeps `storage` alive.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    pub(super) fn of(storage: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { is_last: true, _storage: Some(storage) }
+    pub(super) fn of(storage: Storage) -> Self {
+        Self { is_last: true, storage: Some(storage) }
+    }
+
+    /// Whether the side borrows its storage.
+    pub(super) const fn is_borrower(&self) -> bool {
+        self.storage.is_none()
     }
 
     /// Whether no other side succeeds this one, so that dropping it ends the queue.

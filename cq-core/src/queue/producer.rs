@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr;
 
 use super::Control;
 use super::channel::{Channel, NoChannel};
@@ -29,13 +31,13 @@ use crate::wc::Wc;
 #[derive(Debug)]
 pub struct Producer<'a, E: Entry = Wc, C: Channel = NoChannel, M: Memory<E> = Own> {
     ring: Ring<'a, E, M::Access>,
-    control: Ref<'a, Control>,
+    pub(super) control: Ref<'a, Control>,
     channel: C,
     tail: Tail,
     /// The number of unpolled entries at which it is full.
     limit: Position,
     high_water: Position,
-    owner: Owner,
+    pub(super) owner: Owner,
 }
 
 impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
@@ -54,6 +56,13 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         let tail = tail.within(ring.storage());
         let limit = ring.storage() as Position;
         Self { ring, control, channel, tail, limit, high_water: 0, owner }
+    }
+
+    /// The control words and the channel, of a side that borrows its storage. The queue is not closed.
+    pub(super) fn into_parts(self) -> (Ref<'a, Control>, C) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is neither used again nor dropped, so the channel is moved out.
+        (this.control, unsafe { ptr::read(&this.channel) })
     }
 
     /// The same, full with so many unpolled entries already.
@@ -285,7 +294,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     fn notify(&self, urgent: impl FnOnce() -> bool) {
         if C::RAISES {
             sync::push_fence();
-            self.control.alerts.arm.fire(urgent, || self.channel.raise());
+            self.control.alerts.arm.fire(urgent, || self.channel.notify());
         }
     }
 

@@ -197,11 +197,8 @@ impl<'a> RawQueue<'a> {
     #[inline]
     #[must_use]
     pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> RawProducer<'_, C> {
-        // SAFETY: as for `into_producer`; this value makes no other producer while it is borrowed.
-        let producer = unsafe {
-            RawProducer::new(self.ring(), self.control.into(), channel, tail, Owner::followed())
-        };
-        producer.limited(self.limit)
+        // There is no other producer while this is borrowed.
+        RawQueue { ..*self }.into_producer(tail, channel)
     }
 
     /// Stores a completion at `tail` if that knows of a free slot, and returns the tail behind it; otherwise a

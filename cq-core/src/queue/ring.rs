@@ -56,16 +56,25 @@ impl<T: ?Sized> Ref<'_, T> {
     /// # Safety
     /// The value is alive, and not borrowed mutably, whenever this or a copy of it is dereferenced, and for as long as
     /// the reference obtained is in use.
-    pub(super) const unsafe fn kept(value: NonNull<T>) -> Self {
+    pub(crate) const unsafe fn kept(value: NonNull<T>) -> Self {
         Self(value, PhantomData)
     }
 }
 
 impl<'a, T> Ref<'a, T> {
     /// Whether both refer to the same value.
-    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.0 == other.0
+    }
+
+    /// The value, or the structure that it is the first field of.
+    ///
+    /// # Safety
+    /// This was made from a `&'a mut U`, or by a cast of one. Neither a copy of it nor a reference obtained from one is used
+    /// any more.
+    pub(crate) const unsafe fn into_mut<U>(self) -> &'a mut U {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.0.cast().as_mut() }
     }
 
     /// A part of the value.

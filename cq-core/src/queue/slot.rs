@@ -13,7 +13,7 @@ use bytemuck::Pod;
 
 use super::completion::Completion;
 use super::ring::{Position, Ref, Ring, Span};
-use crate::entry::{Entry, InArray, InEntry};
+use crate::entry::Entry;
 use crate::sync::{Tracked, Word};
 
 /// A generation that no entry has, so a place with it is never published. Generations of entries have the top bit set,
@@ -28,7 +28,7 @@ const LARGEST: usize = 128;
 
 /// Who accesses the memory of a ring: its two sides only ([`Own`]), or others too
 /// ([`raw::Shared`](super::raw::Shared)).
-pub trait Memory<E>: sealed::Sealed + fmt::Debug + 'static {
+pub trait Memory<E>: fmt::Debug + 'static {
     /// How entries are written and read.
     type Access: Access<E>;
 }
@@ -42,8 +42,9 @@ impl<E: Entry> Memory<E> for Own {
 }
 
 /// How the memory of a ring is accessed: by its two sides only ([`Generation`]), or by others too
-/// ([`raw::Shared`](super::raw::Shared)).
-pub trait Access<E>: sealed::Sealed + fmt::Debug + 'static {
+/// ([`raw::Shared`](super::raw::Shared)). Nothing outside the crate can name this trait, and so nothing else implements it: the
+/// unsafe code of the queue relies on that.
+pub trait Access<E>: fmt::Debug + 'static {
     /// The number of bits of a generation.
     const BITS: u32;
 
@@ -242,12 +243,4 @@ impl<T> fmt::Debug for Beside<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} beside the slots", self.0.len())
     }
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::InArray {}
-    impl Sealed for super::Own {}
-    impl<F, const AT: usize, const MASK: u32> Sealed for super::InEntry<F, AT, MASK> {}
-    impl Sealed for super::super::raw::Shared {}
 }

@@ -1,6 +1,6 @@
 //! The read-modify-write operations for several producers, on targets that have them.
 
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::site::at;
 use super::{AtomicU32, AtomicWord, Site, Word};
@@ -40,18 +40,6 @@ pub fn latch_more(cell: &AtomicU32, mut add: impl FnMut(u32) -> u32) -> u32 {
     };
     let _ = cell.fetch_update(release, Relaxed, count_each);
     count
-}
-
-/// Adds one to a count of sharers, which saturates.
-pub fn join(count: &AtomicU32) {
-    let _ = count.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
-}
-
-/// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did. A
-/// saturated count stays so, because nobody knows how many there are.
-pub fn leave(count: &AtomicU32) -> bool {
-    let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
-    count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
 }
 
 /// Disarms, if the arm word is still `seen`.

@@ -43,7 +43,7 @@ pub enum Site {
     /// `see_events` as Relaxed.
     SeeEvents,
     /// `leave` as Relaxed.
-    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    #[cfg(target_has_atomic = "32")]
     Leave,
 }
 

@@ -2,12 +2,13 @@
 
 use core::fmt;
 
-/// Identifies a completion queue in events.
+/// Identifies a completion queue in the events of a channel. A device makes it for its queues, and a
+/// [channel](crate::channel) of software queues for theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct CqKey {
-    /// Index in the device's table of completion queues.
+    /// Of a device, the index in its table of completion queues.
     pub index: u32,
     /// Distinguishes the queue from earlier queues with the same index.
     pub generation: u32,

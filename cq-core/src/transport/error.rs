@@ -81,6 +81,8 @@ pub enum WaitError {
     Arm(ArmError),
     /// The channel, or the device, failed.
     Event(EventError),
+    /// The channel does not serve this queue, whose key this is, so a sleep would not end. Nothing was armed.
+    WrongChannel(CqKey),
     /// The channel is shared, and the event that was taken belongs to this other queue. Pass it on to that queue.
     OtherQueue(CqKey),
     /// A signal handler or a stop request interrupted the sleep, and nothing had come.
@@ -109,6 +111,7 @@ sentences!(WaitError {
     Self::Poll(_) => ("the completion queue can't be polled");
     Self::Arm(_) => ("the completion queue can't be armed");
     Self::Event(_) => ("the channel can't be read or slept on");
+    Self::WrongChannel(key) => ("the channel does not serve completion queue {key}: wait on the channel that the queue was made with");
     Self::OtherQueue(key) => ("the channel also serves completion queue {key}, whose event was taken: wait on a channel of this queue alone");
     Self::Interrupted => ("the wait was interrupted, by a signal or because a stop was asked for");
 }

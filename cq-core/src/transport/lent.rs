@@ -52,6 +52,10 @@ macro_rules! lent {
             fn forget(&mut self, key: CqKey) {
                 (**self).forget(key);
             }
+
+            fn serves(&self, key: CqKey) -> bool {
+                (**self).serves(key)
+            }
         }
 
         impl<T: Block + ?Sized> Block for $pointer {

@@ -8,6 +8,8 @@ use cq_core::channel::flag::Flag;
 use cq_core::channel::route::Router;
 use cq_core::channel::thread::channel;
 use cq_core::channel::waker::{self, WakerChannel};
+use cq_core::shared_cq::SharedCq;
+use futures_util::StreamExt;
 
 use super::send as wc;
 use super::*;
@@ -18,10 +20,10 @@ fn n09_a_flag_merges_events_and_split_discards_them() {
     {
         let (raiser, mut events) = flag.split();
         assert_eq!(events.take_event(), Ok(None));
-        (0..3).for_each(|_| raiser.raise(KEY));
-        assert_eq!(events.take_event(), Ok(Some(KEY)));
+        (0..3).for_each(|_| raiser.raise());
+        assert_eq!(events.take_event(), Ok(Some(raiser.key())));
         assert_eq!(events.take_event(), Ok(None));
-        raiser.clone().raise(KEY);
+        raiser.raise();
     }
     assert_eq!(flag.split().1.take_event(), Ok(None), "an event of earlier sides");
 }
@@ -36,14 +38,14 @@ fn n10_a_core_sleeps_until_the_flag_is_raised_and_not_at_all_if_it_was() {
         sleeps += 1;
         // The first interrupt is that of another device.
         if sleeps == 2 {
-            raiser.raise(KEY);
+            raiser.raise();
         }
         assert_eq!(events.is_pending(), sleeps == 2);
     });
     for _ in 0..2 {
         assert_eq!(channel.block(None), Ok(Woken::Event));
     }
-    assert_eq!([(); 2].map(|()| channel.take_event()), [Ok(Some(KEY)), Ok(None)]);
+    assert_eq!([(); 2].map(|()| channel.take_event()), [Ok(Some(raiser.key())), Ok(None)]);
     assert_eq!(sleeps, 2);
 }
 
@@ -51,7 +53,7 @@ fn n10_a_core_sleeps_until_the_flag_is_raised_and_not_at_all_if_it_was() {
 fn n06_a_core_that_waits_for_a_queue_arms_it_before_it_sleeps() {
     let (mut flag, mut storage) = (Flag::new(), SoftCq::<2>::new());
     let (raiser, events) = flag.split();
-    let (mut producer, consumer) = storage.split_with(KEY, raiser);
+    let (mut producer, consumer) = storage.split_with(raiser);
     let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
     let mut channel = events.sleeping(|_| producer.push(&wc(7)).unwrap());
     for _ in 0..3 {
@@ -61,13 +63,14 @@ fn n06_a_core_that_waits_for_a_queue_arms_it_before_it_sleeps() {
 
 #[test]
 fn n08_n09_each_queue_s_event_waits_once_in_the_order_in_which_they_came() {
-    let (raiser, mut events) = channel(1);
-    for key in [OTHER, KEY, OTHER, KEY] {
-        raiser.raise(key);
+    let (first, mut events) = channel(1);
+    let second = events.raiser();
+    for raiser in [&second, &first, &second, &first] {
+        raiser.raise();
     }
     assert_eq!(events.block(late()), Ok(Woken::Event));
     let taken = [(); 3].map(|()| events.take_event().unwrap());
-    assert_eq!(taken, [Some(OTHER), Some(KEY), None]);
+    assert_eq!(taken, [Some(second.key()), Some(first.key()), None]);
 }
 
 #[test]
@@ -82,14 +85,14 @@ fn n10_a_sleep_ends_by_an_event_at_the_deadline_or_by_a_stop_and_says_which() {
         let woken = events.block(late());
         (woken, events.take_event())
     });
-    raiser.raise(KEY);
-    assert_eq!(sleeper.join().unwrap(), (Ok(Woken::Event), Ok(Some(KEY))));
+    raiser.raise();
+    assert_eq!(sleeper.join().unwrap(), (Ok(Woken::Event), Ok(Some(raiser.key()))));
 }
 
 #[test]
 fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
     let (raiser, mut events) = channel(1);
-    let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
+    let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(raiser);
     let (mut cq, mut buffer, stop) =
         (CompletionQueue::new(consumer), [Wc::default(); 4], events.stop_handle());
     stop.stop();
@@ -111,10 +114,11 @@ fn n07_the_channel_of_one_queue_forgets_its_events_and_no_others() {
     let both: [(&dyn Signal, &mut dyn Events); 2] =
         [(&of_flag, &mut flag), (&of_waker, &mut waker)];
     for (raiser, events) in both {
-        for forgotten in [OTHER, KEY] {
-            raiser.raise(KEY);
+        let key = raiser.key();
+        for forgotten in [OTHER, key] {
+            raiser.raise();
             events.forget(forgotten);
-            let left = (forgotten != KEY).then_some(KEY);
+            let left = (forgotten != key).then_some(key);
             assert_eq!(events.take_event(), Ok(left));
         }
     }
@@ -124,7 +128,7 @@ fn n07_the_channel_of_one_queue_forgets_its_events_and_no_others() {
 fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new());
     let (raiser, mut events) = channel.split();
-    let (mut producer, consumer) = storage.split_with(KEY, raiser);
+    let (mut producer, consumer) = storage.split_with(raiser);
     let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 3]);
     assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
     producer.push(&wc(9)).unwrap();
@@ -147,14 +151,101 @@ fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     assert_eq!(pollster::block_on(cq.next_batch(&mut buffer, &mut events)), end);
 }
 
+/// What waits for a queue of this raiser, on a channel that is another queue's, is refused before it sleeps.
+fn refused<S: Signal + SplitSignal>(
+    raiser: S,
+    wait: impl FnOnce(CompletionQueue<Consumer<'static, Wc, OnChannel<S>>>) -> Option<WaitError>,
+) {
+    let (_device, consumer) = HeapCq::new(4).unwrap().split_with(raiser);
+    let key = consumer.key();
+    assert_eq!(wait(CompletionQueue::new(consumer)), Some(WaitError::WrongChannel(key)));
+}
+
 #[test]
-fn n08_a_task_is_told_of_another_queue_s_event() {
-    let (raiser, mut events) = waker::channel();
-    let (_producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, |_: CqKey| ());
-    let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
-    raiser.raise(OTHER);
-    let told = pollster::block_on(cq.next_batch(&mut buffer, &mut events));
-    assert_eq!(told, Err(WaitError::OtherQueue(OTHER)));
+fn n08_a_wait_on_another_queue_s_channel_is_refused() {
+    let [mut mine, mut other] = [(); 2].map(|()| Flag::new());
+    let (raiser, _events) = mine.split();
+    let mut events = other.split().1.sleeping(|_| panic!("asleep"));
+    refused(raiser, |mut cq| cq.wait(&mut [Wc::default()], &mut events, None).err());
+
+    let ((raiser, mine), (_raiser, mut events)) = (channel(1), channel(1));
+    refused(raiser, |mut cq| cq.wait(&mut [Wc::default()], &mut events, late()).err());
+    refused(mine.raiser(), |cq| {
+        let mut router = Router::<_, 1>::new(events);
+        let mut routed = router.of(cq.get_ref().key());
+        SharedCq::new(cq).wait(&mut [Wc::default()], &mut routed, late()).err()
+    });
+    let (raiser, another) = (mine.raiser(), mine.raiser());
+    refused(raiser, |mut cq| {
+        let mut router = Router::<_, 1>::new(mine);
+        cq.wait(&mut [Wc::default()], &mut router.of(another.key()), late()).err()
+    });
+
+    let ((raiser, _mine), (_raiser, mut events)) = (waker::channel(), waker::channel());
+    refused(raiser, |mut cq| {
+        pollster::block_on(cq.next_batch(&mut [Wc::default()], &mut &mut events)).err()
+    });
+    let ((raiser, _mine), (_raiser, events)) = (waker::channel(), waker::channel());
+    refused(raiser, |cq| {
+        let mut all = CompletionStream::<_, _, 1>::new(cq, events);
+        pollster::block_on(all.next()).unwrap().err()
+    });
+}
+
+#[test]
+fn n08_the_keys_of_channels_differ() {
+    let (mut flag, mut waker) = (Flag::new(), WakerChannel::new());
+    let (first, receiver) = channel(3);
+    let (other, _receiver) = channel(1);
+    let second = receiver.raiser();
+    let ((of_flag, flag), (of_waker, waker)) = (flag.split(), waker.split());
+    let keys = [first.key(), second.key(), other.key(), of_flag.key(), of_waker.key()];
+    for (nth, key) in keys.iter().enumerate() {
+        assert!(!keys[..nth].contains(key), "{keys:?}");
+        let serves = [receiver.serves(*key), flag.serves(*key), waker.serves(*key)];
+        assert_eq!(serves, [nth < 2, nth == 3, nth == 4]);
+    }
+}
+
+#[test]
+fn n09_a_flag_is_had_again_from_its_two_sides_and_from_no_others() {
+    let [mut flag, mut other] = [(); 2].map(|()| Flag::new());
+    let ((raiser, events), (of_other, its_events)) = (flag.split(), other.split());
+    let refused = raiser.reunite(its_events).unwrap_err();
+    assert!(refused.to_string().contains("both sides"));
+    let ReuniteError(raiser, its_events) = refused;
+    raiser.raise();
+    let flag = raiser.reunite(events).unwrap();
+    let (raiser, mut events) = flag.split();
+    assert_eq!(events.take_event(), Ok(None), "an event of earlier sides");
+    raiser.raise();
+    assert_eq!(events.take_event(), Ok(Some(raiser.key())));
+    of_other.reunite(its_events.sleeping(|_| ()).events).unwrap();
+}
+
+/// While a wake-up is due, there is a copy of the raiser.
+macro_rules! copied {
+    ($channel:ty) => {{
+        let (mut channel, mut storage) = (<$channel>::new(), SoftCq::<4>::new());
+        let (raiser, events) = channel.split();
+        let (producer, mut consumer) = storage.split_with(raiser);
+        let wakeup = consumer.mark_failed();
+        let (queue, raiser) = SoftCq::<4>::reunite(producer, consumer).unwrap();
+        let ReuniteError(raiser, mut events) = raiser.reunite(events).unwrap_err();
+        wakeup.wake();
+        assert_eq!(events.take_event(), Ok(Some(raiser.key())));
+        let (raiser, events) = raiser.reunite(events).unwrap().split();
+
+        let (producer, consumer) = queue.split_with(raiser);
+        let raiser = SoftCq::<4>::reunite(producer, consumer).unwrap().1;
+        raiser.reunite(events).unwrap();
+    }};
+}
+
+#[test]
+fn s04_a_channel_is_not_had_again_while_a_queue_has_a_copy_of_its_raiser() {
+    copied!(Flag);
+    copied!(WakerChannel);
 }
 
 #[test]
@@ -167,7 +258,7 @@ fn a_channel_keeps_no_task_whose_side_is_gone() {
     let (raiser, mut events) = waker::channel();
     let task = Arc::new(Task);
     {
-        let script = Script::<4>::new(KEY);
+        let script = Script::<4>::new(raiser.key());
         let mut cq = CompletionQueue::new(&script);
         let mut buffer = [Wc::default()];
         let wait = std::pin::pin!(cq.next_batch(&mut buffer, &mut events));
@@ -177,25 +268,27 @@ fn a_channel_keeps_no_task_whose_side_is_gone() {
     assert_eq!(Arc::strong_count(&task), 2, "the side is there");
     drop(events);
     assert_eq!(Arc::strong_count(&task), 1);
-    raiser.raise(KEY);
+    raiser.raise();
 }
 
 #[test]
 fn a_channel_for_more_queues_than_there_can_be_works() {
     let (raiser, mut events) = channel(usize::MAX);
-    raiser.raise(KEY);
-    assert_eq!(events.take_event(), Ok(Some(KEY)));
+    raiser.raise();
+    assert_eq!(events.take_event(), Ok(Some(raiser.key())));
 }
 
 /// Plays a script with a router that keeps events of `N` queues, A to C: `+A` raises an event, `A?B` takes one by A's view
 /// (`-` is none), `A!` finds that A's sleep ends by one, `A.` by its deadline, and `-A` forgets what was kept.
 fn route<const N: usize>(script: &str) {
-    let key = |name| CqKey { index: u32::from(name), generation: 1 };
-    let (raiser, events) = channel(3);
+    let (first, events) = channel(3);
+    let raisers = [first, events.raiser(), events.raiser()];
+    let raiser = |name| &raisers[usize::from(name - b'A')];
+    let key = |name| raiser(name).key();
     let mut router = Router::<_, N>::new(events);
     for step in script.split(' ') {
         match *step.as_bytes() {
-            [b'+', of] => raiser.raise(key(of)),
+            [b'+', of] => raiser(of).raise(),
             [b'-', of] => router.forget(key(of)),
             [of, b'?', b'-'] => assert_eq!(router.of(key(of)).take_event(), Ok(None), "{script}"),
             [of, b'?', is] => {

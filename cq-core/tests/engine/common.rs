@@ -38,8 +38,11 @@ impl EventCount {
 }
 
 impl Signal for &EventCount {
-    fn raise(&self, cq: CqKey) {
-        assert_eq!(cq, KEY);
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         self.0.fetch_add(1, SeqCst);
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::Deref;
 use std::sync::mpsc;
 
+use cq_core::channel::Share;
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
+use cq_core::queue::SplitSignal;
 use embassy_executor::Executor;
 use futures_util::StreamExt;
 use static_cell::StaticCell;
@@ -13,11 +15,11 @@ use super::*;
 const WORK: u64 = 10_000;
 
 /// A queue whose device pushes from a thread of its own, and then ends.
-fn queue<S>(raiser: S) -> CompletionQueue<Consumer<'static, Wc, OnChannel<Option<S>>>>
+fn queue<S>(raiser: S) -> CompletionQueue<Consumer<'static, Wc, OnChannel<S>>>
 where
-    S: Signal + Clone + Send + 'static,
+    S: Signal + SplitSignal + Send + 'static,
 {
-    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raiser);
+    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(raiser);
     thread::spawn(move || {
         (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());
     });
@@ -65,15 +67,13 @@ async fn n06_a_task_of_tokio_that_moves_between_threads_is_woken() {
 
 #[test]
 fn n06_a_task_of_embassy_is_woken() {
-    type Events = Receiver<&'static WakerChannel>;
+    type Events = Receiver<Share<'static, WakerChannel>>;
     static CHANNEL: StaticCell<WakerChannel> = StaticCell::new();
     static EXECUTOR: StaticCell<Executor> = StaticCell::new();
 
     #[embassy_executor::task]
     async fn task(
-        cq: CompletionQueue<
-            Consumer<'static, Wc, OnChannel<Option<Raiser<&'static WakerChannel>>>>,
-        >,
+        cq: CompletionQueue<Consumer<'static, Wc, OnChannel<Raiser<Share<'static, WakerChannel>>>>>,
         events: Events,
         served: mpsc::Sender<u64>,
     ) {
@@ -99,7 +99,7 @@ fn n06_a_task_of_futures_is_woken_and_a_stream_ends_with_its_device_and_after_an
     assert!(all.into_iter().eq(0..WORK));
 
     let (raiser, events) = waker::channel();
-    let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(KEY, raiser);
+    let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(raiser);
     let wc = send(7);
     device.push(&wc).unwrap();
     device.push_or_overrun(&wc).unwrap_err();

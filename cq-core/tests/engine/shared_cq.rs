@@ -81,14 +81,14 @@ fn n06_several_sleepers_get_everything() {
     const TOTAL: u64 = if cfg!(miri) { 100 } else { 5_000 };
     let (mut storage, event_count, taken) =
         (SoftCq::<64>::new(), EventCount::default(), AtomicU64::new(0));
-    let (mut producer, consumer) = storage.split_with(KEY, &event_count);
+    let (mut producer, consumer) = storage.split_with(&event_count);
     let shared = SharedCq::new(CompletionQueue::new(consumer));
     let sleeper = || {
         let mut buffer = [Wc::default(); 1];
         loop {
             match shared.wait(&mut buffer, &mut &event_count, None) {
                 Ok(batch) => _ = taken.fetch_add(batch.len() as u64, SeqCst),
-                Err(WaitError::Poll(PollError::Closed)) => return (&event_count).raise(KEY), // for the next
+                Err(WaitError::Poll(PollError::Closed)) => return (&event_count).raise(), // for the next
                 Err(error) => panic!("{error}"),
             }
         }

@@ -4,14 +4,12 @@
 //! ```
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_verbs::descriptor;
 //! use std::time::{Duration, Instant};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! let (raiser, mut events) = descriptor::channel(1)?;
-//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(raiser);
 //! let device = std::thread::spawn(move || {
 //!     producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)).unwrap();
 //!     producer
@@ -24,8 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Several queues may share a channel: each event names its queue ([N8](cq_core::contract#n8)). A queue has at most one
-//! unread event, however often its event is raised ([N9](cq_core::contract#n9)). Each event costs the producer a system
+//! Several queues may share a channel, each with a raiser of its own ([`Receiver::raiser`]): each event names its queue
+//! ([N8](cq_core::contract#n8)). A queue has at most one unread event, however often its event is raised ([N9](cq_core::contract#n9)). Each event costs the producer a system
 //! call.
 
 use alloc::sync::Arc;
@@ -33,6 +31,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 use cq_core::channel::thread;
+use cq_core::queue::{SplitSignal, Token};
 use cq_core::transport::{Block, CqKey, EventError, Events, Signal, Woken};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{self, Errno};
@@ -40,8 +39,8 @@ use rustix::io::{self, Errno};
 use crate::setup;
 use crate::setup::DeviceError;
 
-/// A channel with space for the events of `queues` queues, if there is memory for that. It works for more; raising an
-/// event may allocate then.
+/// A channel with space for the events of `queues` queues, if there is memory for that, and the raiser of the first one.
+/// It works for more; raising an event may allocate then.
 ///
 /// # Errors
 /// The system gave no descriptor.
@@ -51,16 +50,26 @@ pub fn channel(queues: usize) -> Result<(Raiser, Receiver), DeviceError> {
     Ok((Raiser { events: raiser, readable: Arc::clone(&readable) }, Receiver { events, readable }))
 }
 
-/// The producers' side.
-#[derive(Clone, Debug)]
+/// The side of one queue's producers. It can't be cloned: [`Receiver::raiser`] makes another queue's.
+#[derive(Debug)]
 pub struct Raiser {
     events: thread::Raiser,
     readable: Arc<Eventfd>,
 }
 
 impl Signal for Raiser {
-    fn raise(&self, cq: CqKey) {
-        self.events.raise_and(cq, || self.readable.set());
+    fn key(&self) -> CqKey {
+        self.events.key()
+    }
+
+    fn raise(&self) {
+        self.events.raise_and(|| self.readable.set());
+    }
+}
+
+impl SplitSignal for Raiser {
+    fn copy(&self, token: &Token) -> Self {
+        Self { events: self.events.copy(token), readable: Arc::clone(&self.readable) }
     }
 }
 
@@ -71,6 +80,14 @@ pub struct Receiver {
     readable: Arc<Eventfd>,
 }
 
+impl Receiver {
+    /// The raiser of one more queue.
+    #[must_use]
+    pub fn raiser(&self) -> Raiser {
+        Raiser { events: self.events.raiser(), readable: Arc::clone(&self.readable) }
+    }
+}
+
 impl Events for Receiver {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.events.take_and(|| _ = self.readable.take()))
@@ -78,6 +95,10 @@ impl Events for Receiver {
 
     fn forget(&mut self, key: CqKey) {
         self.events.forget_and(key, || _ = self.readable.take());
+    }
+
+    fn serves(&self, key: CqKey) -> bool {
+        self.events.serves(key)
     }
 }
 

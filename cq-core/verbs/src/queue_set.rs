@@ -8,14 +8,13 @@
 //! use cq_core::channel::thread;
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::{Block, CqKey};
+//! use cq_core::transport::Block;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_verbs::queue_set::QueueSet;
 //!
-//! let key = |index| CqKey { index, generation: 1 };
 //! let (raiser, events) = thread::channel(2);
-//! let (mut sends, send_cq) = HeapCq::new(16)?.split_with(key(0), raiser.clone());
-//! let (mut receives, recv_cq) = HeapCq::new(16)?.split_with(key(1), raiser);
+//! let (mut sends, send_cq) = HeapCq::new(16)?.split_with(raiser);
+//! let (mut receives, recv_cq) = HeapCq::new(16)?.split_with(events.raiser());
 //!
 //! let mut set = QueueSet::new();
 //! let channel = set.add_channel(events);
@@ -55,7 +54,7 @@
 //! between ([N9](cq_core::contract#n9)), and two after [`queue_mut`](QueueSet::queue_mut), which lets the set arm the
 //! queue again.
 //!
-//! The channel of each queue must be in the set, and all queues of a channel must be: the events of others are taken
+//! The channel of each queue must be in the set, as is checked before queues are armed, and all queues of a channel must be: the events of others are taken
 //! and ignored, as are those of queues that were removed. If queues of several channels have the same key, an event of
 //! one lets the set arm all of them again, which does no harm.
 
@@ -199,7 +198,7 @@ impl<T: ArmWc, C: Events> QueueSet<T, C> {
     /// the next event of any channel ([N2](cq_core::contract#n2), [N6](cq_core::contract#n6)).
     ///
     /// # Errors
-    /// As of `poll`. A queue can't be armed, a channel can't be read, or there are queues and no channel.
+    /// As of `poll`. A queue can't be armed, a channel can't be read, or no channel of the set serves a queue.
     pub fn poll_or_arm<'r>(
         &mut self,
         buffer: &'r mut [Wc],
@@ -213,8 +212,11 @@ impl<T: ArmWc, C: Events> QueueSet<T, C> {
 
     /// Arms all queues, after they were found empty. Returns what came before they were armed.
     pub(crate) fn arm(&mut self, buffer: &mut [Wc]) -> Result<Option<(QueueId, usize)>, SetError> {
-        if self.channels.is_empty() && !self.queues.is_empty() {
-            return Err(SetError::NoChannel);
+        for (id, queue) in self.queues.iter() {
+            let key = queue.cq.get_ref().key();
+            if !self.channels.iter().any(|(_, channel)| channel.serves(key)) {
+                return Err(SetError::NoChannel { queue: QueueId(id) });
+            }
         }
         // Take events before arming: one taken later may be of this arm, and the sleep would then miss it.
         self.take_events()?;

@@ -2,11 +2,11 @@
 //! [R1](cq_core::contract#r1)–[R3](cq_core::contract#r3).
 //!
 //! ```
-//! # use cq_core::{channel::thread, queue::HeapCq, transport::CqKey, wc::{Wc, WcStatus}};
+//! # use cq_core::{channel::thread, queue::HeapCq, wc::{Wc, WcStatus}};
 //! use cq_verbs::rpma::{Cq, RpmaError};
 //!
 //! # let (raiser, events) = thread::channel(1);
-//! # let (mut device, queue) = HeapCq::new(16)?.split_with(CqKey { index: 0, generation: 1 }, raiser);
+//! # let (mut device, queue) = HeapCq::new(16)?.split_with(raiser);
 //! let mut cq = Cq::new(queue, Some(events))?; // armed
 //! device.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
 //! cq.wait(None)?; // armed again
@@ -66,7 +66,7 @@ pub enum RpmaError {
     /// The queue is empty, or no event came before the deadline or a signal.
     #[error("there is no completion yet: wait again")]
     NoCompletion,
-    /// The queue can't be polled or armed, or its channel can't be read.
+    /// The queue can't be polled or armed, or its channel can't be read, or is another queue's.
     #[error("the device failed")]
     Provider(#[from] WaitError),
     /// The transport claimed more completions than the buffer holds, or the event names another queue.
@@ -87,6 +87,10 @@ pub struct Cq<T, C>(CompletionQueue<T>, Option<C>);
 impl<T: ArmWc, C: Block> Cq<T, C> {
     /// Arms the queue, or fails with [`Provider`](RpmaError::Provider). With `None`, the queue's channel is shared.
     pub fn new(queue: T, channel: Option<C>) -> Result<Self, RpmaError> {
+        let key = queue.key();
+        if channel.as_ref().is_some_and(|channel| !channel.serves(key)) {
+            return Err(WaitError::WrongChannel(key).into());
+        }
         let mut cq = Self(CompletionQueue::new(queue), channel);
         cq.arm().map(|()| cq)
     }

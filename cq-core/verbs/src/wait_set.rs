@@ -146,7 +146,8 @@ impl<T, C: AsFd> WaitSet<T, C> {
         self.set.remove_channel(id)
     }
 
-    /// Adds a queue, whose channel is in the set: without its events, a sleep does not end.
+    /// Adds a queue, whose channel is in the set: otherwise a wait fails before it sleeps, or does not end if the channels
+    /// can't tell which queues they serve.
     pub fn add_queue(&mut self, cq: CompletionQueue<T>) -> QueueId {
         self.set.add_queue(cq)
     }

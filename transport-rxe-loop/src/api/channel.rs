@@ -95,6 +95,11 @@ impl Events for CompletionChannel {
             Source::Srq(_) | Source::Qp(..) => queue::key(completions, CqIndex::default()),
         })
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        let cq = CqIndex::new(key.index);
+        queue::key(self.events.completions(), cq) == key && self.events.has(Source::Completion(cq))
+    }
 }
 
 impl Block for CompletionChannel {

@@ -154,6 +154,11 @@ impl EventChannel {
         }
     }
 
+    /// Whether the events of a source are passed to this channel.
+    pub fn has(&self, source: Source) -> bool {
+        source.node(self.completions).channel() == Some(self.index)
+    }
+
     /// Takes the next event. `name` converts its source while the object can't be destroyed. It waits only for other threads
     /// of this process.
     ///

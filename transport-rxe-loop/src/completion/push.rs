@@ -5,8 +5,7 @@ use std::cell::Cell;
 use std::slice;
 
 use cq_core::queue::raw::RawQueue;
-use cq_core::queue::{Channel, Dropped, NoChannel, OnChannel, Tagged};
-use cq_core::transport::{CqKey, Signal};
+use cq_core::queue::{Channel, Dropped, NoChannel, Tagged};
 #[cfg(test)]
 use cq_core::wc::Wc;
 
@@ -48,8 +47,10 @@ impl Pushed {
 /// Records that an event is due.
 struct Disarmed(Cell<EventAction>);
 
-impl Signal for &Disarmed {
-    fn raise(&self, _: CqKey) {
+impl Channel for &Disarmed {
+    const RAISES: bool = true;
+
+    fn notify(&self) {
         self.0.set(EventAction::Raise);
     }
 }
@@ -105,8 +106,7 @@ pub fn push_any(
     let (pushed, wakeup) = if slot.completion.channel().is_some() {
         let key = queue::key(completions, index);
         let disarmed = Disarmed(Cell::new(EventAction::None));
-        let channel = OnChannel { key, signal: &disarmed };
-        let pushed = push_to(&slot.fanin, ring, channel, entries, requests);
+        let pushed = push_to(&slot.fanin, ring, &disarmed, entries, requests);
         let wakeup = Wakeup::new(key, disarmed.0.get());
         if wakeup.is_due() {
             sync::store(&slot.announced, slot.fanin.position() as u32);

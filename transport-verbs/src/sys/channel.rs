@@ -2,11 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::HashSet;
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cq_core::transport::CqKey;
 use rdma_sys::{
@@ -23,6 +24,8 @@ use super::{check, check_errno};
 pub struct Channel {
     raw: Object<ibv_comp_channel>,
     context: Arc<Context>,
+    /// The keys of its queues.
+    queues: Mutex<HashSet<CqKey>>,
 }
 
 impl Channel {
@@ -32,7 +35,7 @@ impl Channel {
         let raw = unsafe {
             Object::new(ibv_create_comp_channel(context.raw()), ibv_destroy_comp_channel, check)?
         };
-        let channel = Self { raw, context: Arc::clone(context) };
+        let channel = Self { raw, context: Arc::clone(context), queues: Mutex::default() };
         rustix::io::ioctl_fionbio(&channel, true)?;
         Ok(channel)
     }
@@ -45,6 +48,11 @@ impl Channel {
     /// Of which device.
     pub const fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+
+    /// The keys of the queues whose events come through this channel.
+    pub fn queues(&self) -> MutexGuard<'_, HashSet<CqKey>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an event, if there is one of a queue of ours that is not being destroyed. All others are acknowledged.

@@ -45,6 +45,9 @@ impl Cq {
             Object::new(raw, ibv_destroy_cq, check)?
         };
         context.named().cqs.add(raw.raw(), Arc::clone(&reports));
+        if let Some(channel) = channel {
+            channel.queues().insert(reports.key());
+        }
         Ok(Self { raw, reports, channel: channel.cloned(), context: Arc::clone(context) })
     }
 
@@ -100,6 +103,9 @@ impl Drop for Cq {
         }
         trace::event!(DEBUG, cq = %self.reports.key(), "completion queue destroyed");
         self.context.named().cqs.remove(self.raw());
+        if let Some(channel) = &self.channel {
+            channel.queues().remove(&self.reports.key());
+        }
         let pending = self.reports.close();
         if pending > 0 {
             // SAFETY: so many events were taken and not acknowledged.

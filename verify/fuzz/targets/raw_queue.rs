@@ -97,12 +97,12 @@ impl Memory {
         if self.exact { queue.exact() } else { queue }
     }
 
-    fn producer(&self, tail: Tail) -> RawProducer<'_, OnChannel<Raised<'_>>> {
-        self.queue().into_producer(tail, OnChannel { key: KEY, signal: Raised(self) })
+    fn producer(&self, tail: Tail) -> RawProducer<'_, Raised<'_>> {
+        self.queue().into_producer(tail, Raised(self))
     }
 
-    fn consumer(&self, position: Position) -> RawConsumer<'_, OnChannel<Option<Raised<'_>>>> {
-        self.queue().into_consumer(position, OnChannel { key: KEY, signal: Some(Raised(self)) })
+    fn consumer(&self, position: Position) -> RawConsumer<'_, OnChannel<Raised<'_>>> {
+        self.queue().into_consumer(position, OnChannel::with(Raised(self)))
     }
 
     fn write(&self, Write { word, value }: Write) {
@@ -129,8 +129,11 @@ impl Drop for Memory {
 struct Raised<'m>(&'m Memory);
 
 impl Signal for Raised<'_> {
-    fn raise(&self, key: CqKey) {
-        assert_eq!(key, KEY);
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         self.0.happens();
     }
 }
@@ -143,8 +146,8 @@ fuzz_target!(|input: Input| {
 
 struct Victims<'m> {
     memory: &'m Memory,
-    producer: RawProducer<'m, OnChannel<Raised<'m>>>,
-    consumer: RawConsumer<'m, OnChannel<Option<Raised<'m>>>>,
+    producer: RawProducer<'m, Raised<'m>>,
+    consumer: RawConsumer<'m, OnChannel<Raised<'m>>>,
     /// Stored and not polled, as long as nothing is forged.
     stored: VecDeque<u64>,
     pushed: u64,
@@ -240,10 +243,7 @@ impl<'m> Victims<'m> {
     fn poll<E>(
         &mut self,
         count: usize,
-        poll: impl FnOnce(
-            &mut RawConsumer<'m, OnChannel<Option<Raised<'m>>>>,
-            &mut [Wc],
-        ) -> Result<usize, E>,
+        poll: impl FnOnce(&mut RawConsumer<'m, OnChannel<Raised<'m>>>, &mut [Wc]) -> Result<usize, E>,
     ) {
         let mut out = vec![Wc::default(); count];
         let polled = poll(&mut self.consumer, &mut out).unwrap_or(0);

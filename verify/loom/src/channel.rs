@@ -26,8 +26,11 @@ impl Bell {
 }
 
 impl Signal for Bell {
-    fn raise(&self, cq: CqKey) {
-        assert_eq!(cq, KEY);
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         self.0.fetch_add(1, SeqCst);
     }
 }
@@ -57,6 +60,11 @@ impl Channel {
         self.0.wait(|pending| Some(pending.events.len()))
     }
 
+    /// Raises an event of this queue.
+    pub fn raise_for(&self, key: CqKey) {
+        self.0.update(|pending| pending.events.push_back(key));
+    }
+
     /// Sleeps until there is an event of the queue [`KEY`], and takes it.
     ///
     /// # Panics
@@ -73,8 +81,12 @@ impl Channel {
 }
 
 impl Signal for Channel {
-    fn raise(&self, cq: CqKey) {
-        self.0.update(|pending| pending.events.push_back(cq));
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
+        self.raise_for(KEY);
     }
 }
 

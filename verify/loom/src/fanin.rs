@@ -65,7 +65,7 @@ pub fn entry(qp: usize, nth: u64) -> Tagged {
 }
 
 /// Nobody needs waking.
-pub const SILENT: &fn(CqKey) = &((|_| ()) as fn(CqKey));
+pub const SILENT: &(CqKey, fn()) = &(KEY, || ());
 
 /// Who has the lock.
 struct Held<'w> {
@@ -186,7 +186,7 @@ impl World {
             held.leave(signal);
         }
         if self.plan.rings_all {
-            signal.raise(KEY);
+            signal.raise();
         }
     }
 
@@ -223,8 +223,8 @@ impl Held<'_> {
 
     fn push(&self, entries: &[Tagged]) -> Result<(), Dropped> {
         let (world, mut queue) = (self.world, self.world.queue());
-        let channel = OnChannel { key: KEY, signal: |_| self.asked.set(true) };
-        let mut producer = world.fanin.producer(&mut queue, channel);
+        let asks = (KEY, || self.asked.set(true));
+        let mut producer = world.fanin.producer(&mut queue, asks);
         let settle = |part: &[Tagged]| {
             part.iter().for_each(|entry| world.settle(&entry.wc, entry.tag));
         };
@@ -234,7 +234,7 @@ impl Held<'_> {
     fn leave(self, signal: &impl Signal) {
         self.world.fanin.lock.leave();
         if self.asked.get() && death::step() {
-            signal.raise(KEY);
+            signal.raise();
         }
     }
 }

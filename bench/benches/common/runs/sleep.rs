@@ -29,7 +29,11 @@ impl Channel {
 }
 
 impl Signal for &Channel {
-    fn raise(&self, _: CqKey) {
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         // At its maximum it is readable already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
@@ -68,7 +72,7 @@ impl Channel {
 pub fn soft_event(_: Setting, count: u64) -> Sample {
     let channel = Channel::new();
     let mut storage = SoftCq::<64>::new();
-    let (mut producer, mut consumer) = storage.split_with(KEY, &channel);
+    let (mut producer, mut consumer) = storage.split_with(&channel);
     let mut buffer = [Wc::default(); 1];
     let once = |nth| {
         assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
@@ -83,7 +87,7 @@ pub fn soft_event(_: Setting, count: u64) -> Sample {
 pub fn bare_event(_: Setting, count: u64) -> Sample {
     let channel = Channel::new();
     let once = |_| {
-        (&channel).raise(KEY);
+        (&channel).raise();
         channel.wait();
     };
     Sample::alone(count, || (0..count).for_each(once))
@@ -97,8 +101,8 @@ pub fn bare_event(_: Setting, count: u64) -> Sample {
 pub fn soft_trip(setting: Setting, count: u64) -> Sample {
     let (to_away, to_home) = (&Channel::new(), &Channel::new());
     let (mut there, mut back) = (SoftCq::<64>::new(), SoftCq::<64>::new());
-    let (mut send_there, at_away) = there.split_with(KEY, to_away);
-    let (mut send_back, at_home) = back.split_with(KEY, to_home);
+    let (mut send_there, at_away) = there.split_with(to_away);
+    let (mut send_back, at_home) = back.split_with(to_home);
     let (mut at_away, mut at_home) = (CompletionQueue::new(at_away), CompletionQueue::new(at_home));
     let home = || {
         for nth in 0..count {
@@ -117,7 +121,7 @@ pub fn soft_trip(setting: Setting, count: u64) -> Sample {
 
 /// Sleeps until a completion comes; its number.
 fn sleep(
-    queue: &mut CompletionQueue<Consumer<'_, Wc, OnChannel<Option<&Channel>>>>,
+    queue: &mut CompletionQueue<Consumer<'_, Wc, OnChannel<&Channel>>>,
     mut channel: &Channel,
 ) -> u64 {
     let mut buffer = [Wc::default()];
@@ -129,12 +133,12 @@ fn sleep(
 pub fn bare_trip(setting: Setting, count: u64) -> Sample {
     let (to_away, to_home) = (Channel::new(), Channel::new());
     let ping = |_| {
-        (&to_away).raise(KEY);
+        (&to_away).raise();
         to_home.wait();
     };
     let pong = |_| {
         to_away.wait();
-        (&to_home).raise(KEY);
+        (&to_home).raise();
     };
     let (home, away) = (|| (0..count).for_each(ping), || (0..count).for_each(pong));
     Sample::both(setting.cores, count, home, away)

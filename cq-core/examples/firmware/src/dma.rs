@@ -49,6 +49,11 @@ impl Sender {
         Self { channel, next: 0 }
     }
 
+    /// Whether a descriptor is free.
+    pub fn is_free(&self, nth: u32) -> bool {
+        self.channel.descriptor(nth).state.load(Relaxed) == FREE
+    }
+
     /// Posts a transfer between two addresses, and returns its number, which is one more than that of the transfer
     /// before. `None` if every descriptor is in use.
     pub fn post(&mut self, source: u32, target: u32) -> Option<u32> {

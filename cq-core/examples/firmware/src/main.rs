@@ -1,6 +1,7 @@
 //! Firmware for any Cortex-M, in two parts. In the first, an interrupt handler serves a DMA engine and pushes what is
 //! finished to a static completion queue, in entries of 8 bytes; the main loop drains the queue, and sleeps while it is
-//! empty. In the second, the main loop polls the engine itself, without an interrupt. Every transfer is checked.
+//! empty. It lets the queue overrun, and splits it again. In the second, the main loop polls the engine itself, without an
+//! interrupt. Every transfer is checked.
 //!
 //! `cargo run` builds it and runs it in QEMU; `cq_core::guide::firmware` explains it.
 #![no_std]
@@ -11,7 +12,7 @@ mod dma;
 mod engine;
 mod transfers;
 
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use bytemuck::Zeroable;
@@ -23,7 +24,7 @@ use cortex_m_semihosting::hprintln;
 use cq_core::channel::flag::{Flag, Raiser, Receiver, Sleeper};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
-use cq_core::transport::{CqKey, PollError};
+use cq_core::transport::PollError;
 // A panic prints its message, and QEMU exits with status 1.
 use panic_semihosting as _;
 
@@ -31,40 +32,60 @@ use crate::dma::{Done, Finished};
 use crate::engine::{DESCRIPTORS, INTERRUPTING, SILENT};
 use crate::transfers::Transfers;
 
-const KEY: CqKey = CqKey { index: 0, generation: 1 };
-
 /// What the interrupt handler owns.
 struct Handler {
     finished: CompletionQueue<Finished>,
-    queue: Producer<'static, Done, OnChannel<Raiser<'static>>>,
+    queue: Producer<'static, Done, Raiser<'static>>,
 }
+
+type Cq = CompletionQueue<Consumer<'static, Done, OnChannel<Raiser<'static>>>>;
 
 /// What the main loop owns.
 struct MainLoop {
-    cq: CompletionQueue<Consumer<'static, Done, OnChannel<Option<Raiser<'static>>>>>,
+    cq: Cq,
     channel: Sleeper<'static, fn(&Receiver<'static>)>,
 }
+
+/// A queue that is not split, and the raiser for it.
+type Parts = (&'static mut SoftCq<16, Done>, Raiser<'static>);
 
 /// How often the main loop looked for an event with interrupts masked, and how often the core slept then.
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 static SLEEPS: AtomicU32 = AtomicU32::new(0);
 
-/// The handler's half, until the handler takes it.
-static HANDLER: Mutex<Cell<Option<Handler>>> = Mutex::new(Cell::new(None));
+/// The handler's half.
+static HANDLER: Mutex<RefCell<Option<Handler>>> = Mutex::new(RefCell::new(None));
 
 /// The engine's interrupt: descriptors are finished.
 #[exception]
 fn PendSV() {
-    static mut OWN: Option<Handler> = None;
-    if OWN.is_none() {
-        *OWN = interrupt::free(|cs| HANDLER.borrow(cs).take());
+    interrupt::free(|cs| {
+        HANDLER.borrow(cs).borrow_mut().iter_mut().for_each(Handler::on_interrupt)
+    });
+}
+
+impl Handler {
+    fn on_interrupt(&mut self) {
+        let mut buffer = [Done::zeroed(); DESCRIPTORS];
+        if let Ok(batch) = self.finished.poll(&mut buffer) {
+            // An overrun is latched in the queue, and the main loop's poll reports it.
+            let _ = self.queue.push_batch_or_overrun(batch);
+        }
     }
-    let Some(Handler { finished, queue }) = OWN else { return };
-    let mut buffer = [Done::zeroed(); DESCRIPTORS];
-    if let Ok(batch) = finished.poll(&mut buffer) {
-        // An overrun is latched in the queue, and the main loop's poll reports it.
-        let _ = queue.push_batch_or_overrun(batch);
-    }
+}
+
+/// Splits the queue, and gives the handler its half.
+fn start(finished: CompletionQueue<Finished>, (queue, raiser): Parts) -> Cq {
+    let (queue, consumer) = queue.split_with(raiser);
+    interrupt::free(|cs| HANDLER.borrow(cs).replace(Some(Handler { finished, queue })));
+    CompletionQueue::new(consumer)
+}
+
+/// Splits a queue that has ended again. An interrupt that comes meanwhile leaves its descriptors to the next one.
+fn restart(cq: Cq) -> Cq {
+    let handler = interrupt::free(|cs| HANDLER.borrow(cs).take());
+    let Handler { finished, queue } = handler.expect("`start` has put it there");
+    start(finished, SoftCq::reunite(queue, cq.into_transport()).expect("the sides of one queue"))
 }
 
 /// Sleeps until an interrupt, unless an event is pending. With interrupts masked, none comes between the look and the WFI,
@@ -134,6 +155,29 @@ fn in_bursts(
     Ok(())
 }
 
+/// Lets more transfers finish than the queue holds, and goes on with the same queue.
+fn overrun(mut main_loop: MainLoop, transfers: &mut Transfers) -> Result<MainLoop, WaitError> {
+    for _ in 0..3 {
+        transfers.post(DESCRIPTORS as u32, 10);
+        while !transfers.are_finished() {}
+    }
+    let mut buffer = [Done::zeroed(); 4];
+    let end = loop {
+        match main_loop.cq.wait(&mut buffer, &mut main_loop.channel, None) {
+            Ok(batch) => transfers.skip(batch.len() as u32),
+            Err(end) => break end,
+        }
+    };
+    let WaitError::Poll(PollError::Overrun { dropped: Some(dropped) }) = end else {
+        return Err(end);
+    };
+    transfers.skip(dropped);
+    assert!(!transfers.are_outstanding());
+    main_loop.cq = restart(main_loop.cq);
+    in_bursts(transfers, |transfers| main_loop.drain(transfers))?;
+    Ok(main_loop)
+}
+
 /// Completes all transfers that are outstanding, without an interrupt.
 fn poll_engine(
     cq: &mut CompletionQueue<Finished>,
@@ -149,10 +193,11 @@ fn poll_engine(
 }
 
 /// Both parts.
-fn run(main_loop: &mut MainLoop) -> Result<(), WaitError> {
+fn run(mut main_loop: MainLoop) -> Result<(), WaitError> {
     let mut transfers = Transfers::new(&INTERRUPTING);
-    at_every_instruction(main_loop, &mut transfers)?;
+    at_every_instruction(&mut main_loop, &mut transfers)?;
     in_bursts(&mut transfers, |transfers| main_loop.drain(transfers))?;
+    let _main_loop = overrun(main_loop, &mut transfers)?;
     let (looks, sleeps) = (LOOKS.load(Relaxed), SLEEPS.load(Relaxed));
     hprintln!("by interrupt: {transfers}; {looks} looks for an event, {sleeps} sleeps");
 
@@ -171,13 +216,9 @@ fn main() -> ! {
     engine::power_on(peripherals.SYST);
 
     let (raiser, events) = FLAG.split();
-    let (queue, consumer) = QUEUE.split_with(KEY, raiser);
-    let finished = CompletionQueue::new(Finished::new(&INTERRUPTING));
-    interrupt::free(|cs| HANDLER.borrow(cs).set(Some(Handler { finished, queue })));
-    let mut main_loop =
-        MainLoop { cq: CompletionQueue::new(consumer), channel: events.sleeping(sleep) };
+    let cq = start(CompletionQueue::new(Finished::new(&INTERRUPTING)), (QUEUE, raiser));
 
-    match run(&mut main_loop) {
+    match run(MainLoop { cq, channel: events.sleeping(sleep) }) {
         Ok(()) => debug::exit(EXIT_SUCCESS),
         Err(error) => panic!("{error}"),
     }

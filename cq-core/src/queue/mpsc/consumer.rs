@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use super::super::channel::{ConsumerChannel, FailWakeup, NoChannel, OnChannel};
+use super::super::channel::{Channel, FailWakeup, NoChannel, OnChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
 use super::reservation::{SharedRing, WhyNot, distance};
@@ -170,7 +170,7 @@ impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
     }
 }
 
-impl<E: Entry, C: ConsumerChannel> SharedConsumer<'_, E, C> {
+impl<E: Entry, C: Channel> SharedConsumer<'_, E, C> {
     /// Marks the queue failed, and raises an event, armed or not. Polls return the stored entries, then
     /// [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {

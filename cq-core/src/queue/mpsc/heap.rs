@@ -14,7 +14,7 @@ use super::{
 };
 use super::{Position, Ref};
 use crate::entry::Entry;
-use crate::transport::CqKey;
+use crate::transport::Signal;
 use crate::wc::Wc;
 
 /// A queue for several producers on the heap. Its sides share ownership. Feature `alloc`.
@@ -120,17 +120,15 @@ impl<E: Entry> HeapCq<E> {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
-    /// The consumer has a clone of `signal`, to [fail](SharedConsumer::fail) the queue.
+    /// Returns the two sides of a queue that raises its events by `signal`; clone the producer for more. Every side has
+    /// a copy of `signal`, the consumer to [fail](SharedConsumer::fail) the queue.
     #[must_use]
-    pub fn split_with<S: SplitSignal>(
+    pub fn split_with<S: Signal + SplitSignal>(
         self,
-        key: CqKey,
         signal: S,
-    ) -> (SharedProducer<'static, E, OnChannel<S>>, SharedConsumer<'static, E, OnChannel<Option<S>>>)
-    {
-        let (raises, armed) = OnChannel::of_both(key, signal);
-        self.sides(raises, armed)
+    ) -> (SharedProducer<'static, E, S>, SharedConsumer<'static, E, OnChannel<S>>) {
+        let armed = OnChannel::beside(&signal);
+        self.sides(signal, armed)
     }
 
     fn sides<P: Channel, C>(

@@ -106,7 +106,7 @@ use super::storage::Slots;
 use super::{Alerts, Channel, NoChannel, OnChannel, Position, SplitSignal};
 use crate::entry::Entry;
 use crate::sync::{AtomicU32, const_unless_loom};
-use crate::transport::CqKey;
+use crate::transport::Signal;
 use crate::wc::Wc;
 
 /// What all sides of a queue share, whichever ring it uses.
@@ -240,16 +240,15 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
-    /// The consumer has a clone of `signal`, to [fail](SharedConsumer::fail) the queue. Resets the queue, as
+    /// Returns the two sides of a queue that raises its events by `signal`; clone the producer for more. Every side has
+    /// a copy of `signal`, the consumer to [fail](SharedConsumer::fail) the queue. Resets the queue, as
     /// [`split`](Self::split) does.
-    pub fn split_with<S: SplitSignal>(
+    pub fn split_with<S: Signal + SplitSignal>(
         &mut self,
-        key: CqKey,
         signal: S,
-    ) -> (SharedProducer<'_, E, OnChannel<S>>, SharedConsumer<'_, E, OnChannel<Option<S>>>) {
-        let (raises, armed) = OnChannel::of_both(key, signal);
-        self.sides(raises, armed)
+    ) -> (SharedProducer<'_, E, S>, SharedConsumer<'_, E, OnChannel<S>>) {
+        let armed = OnChannel::beside(&signal);
+        self.sides(signal, armed)
     }
 
     #[allow(unsafe_code)]

@@ -1,7 +1,7 @@
 //! A producer among several: a push, from the reservation to the event.
 #![allow(unsafe_code)]
 
-use super::super::channel::{Channel, NoChannel};
+use super::super::channel::{Channel, NoChannel, SplitSignal, Token};
 use super::super::completion::Completion;
 use super::super::end::{Dropped, End};
 use super::super::owner::Owner;
@@ -240,7 +240,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     fn notify(&self, urgent: impl Fn() -> bool) {
         if C::RAISES {
             sync::push_fence();
-            self.shared.alerts.arm.fire_shared(urgent, || self.channel.raise());
+            self.shared.alerts.arm.fire_shared(urgent, || self.channel.notify());
         }
     }
 
@@ -265,10 +265,10 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     }
 }
 
-impl<E: Entry, C: Channel + Clone> Clone for SharedProducer<'_, E, C> {
+impl<E: Entry, C: SplitSignal> Clone for SharedProducer<'_, E, C> {
     fn clone(&self) -> Self {
         // Counted last: if the clone of the channel panics, there is no new producer.
-        let (channel, owner) = (self.channel.clone(), self.owner.clone());
+        let (channel, owner) = (self.channel.copy(&Token::THE), self.owner.clone());
         sync::join(&self.shared.producers);
         Self { ring: self.ring.clone(), channel, owner, ..*self }
     }

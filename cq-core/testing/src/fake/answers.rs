@@ -192,7 +192,11 @@ impl<const N: usize> Post for &Script<N> {
 }
 
 impl<const N: usize> Signal for &Script<N> {
-    fn raise(&self, cq: CqKey) {
-        self.state.borrow_mut().note(Call::Raise(cq));
+    fn key(&self) -> CqKey {
+        self.key
+    }
+
+    fn raise(&self) {
+        self.state.borrow_mut().note(Call::Raise(self.key));
     }
 }

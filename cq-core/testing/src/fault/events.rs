@@ -27,6 +27,10 @@ impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
         self.again = self.again.filter(|again| *again != key);
         self.transport.forget(key);
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        self.transport.serves(key)
+    }
 }
 
 impl<T: Block, const N: usize> Block for FaultInjector<T, N> {

@@ -14,7 +14,6 @@
 //! use cq_core::wc::Wc;
 //! use cq_testing::rules::{self, EventFixture, Fixture, Kind};
 //!
-//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
 //! const SLOTS: usize = 8;
 //!
 //! /// The memory that the device and the driver share.
@@ -30,6 +29,7 @@
 //! struct Driver {
 //!     shared: Arc<Shared>,
 //!     next: usize,
+//!     key: CqKey, // made by the channel
 //! }
 //!
 //! impl PollCq for Driver {
@@ -66,7 +66,7 @@
 //!     }
 //!
 //!     fn key(&self) -> CqKey {
-//!         KEY
+//!         self.key
 //!     }
 //! }
 //!
@@ -87,7 +87,7 @@
 //!         let disarm = |armed| (armed >= least).then_some(0);
 //!         // Disarmed before the event: whoever takes the event may arm again.
 //!         if self.shared.armed.fetch_update(AcqRel, Relaxed, disarm).is_ok() {
-//!             self.channel.raise(KEY);
+//!             self.channel.raise();
 //!         }
 //!     }
 //! }
@@ -105,7 +105,7 @@
 //!
 //!     fn new() -> Self {
 //!         let (shared, (channel, events)) = (Arc::<Shared>::default(), thread::channel(1));
-//!         let driver = Driver { shared: Arc::clone(&shared), next: 0 };
+//!         let driver = Driver { shared: Arc::clone(&shared), next: 0, key: channel.key() };
 //!         Self { driver, device: Device { shared, next: 0, channel }, events }
 //!     }
 //!     fn queue(&mut self) -> &mut Driver {

@@ -17,7 +17,11 @@ const KEY: CqKey = CqKey { index: 3, generation: 9 };
 struct Count(Rc<Cell<u32>>);
 
 impl Signal for Count {
-    fn raise(&self, _: CqKey) {
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         self.0.set(self.0.get() + 1);
     }
 }
@@ -37,14 +41,14 @@ macro_rules! queues {
 
         impl<E: Numbered> Software for $name<E> {
             type Entry = E;
-            type Producer = $producer<'static, E, OnChannel<Count>>;
-            type Consumer = $consumer<'static, E, OnChannel<Option<Count>>>;
+            type Producer = $producer<'static, E, Count>;
+            type Consumer = $consumer<'static, E, OnChannel<Count>>;
             type Channel = Count;
             const CAPACITY: usize = $capacity;
 
             fn new() -> (Self::Producer, Self::Consumer, Count) {
                 let channel = Count::default();
-                let (producer, consumer) = $queue.split_with(KEY, channel.clone());
+                let (producer, consumer) = $queue.split_with(channel.clone());
                 (producer, consumer, channel)
             }
         }

@@ -34,7 +34,7 @@ pub enum Taken {
     Leaked,
 }
 
-impl<E: Numbered, S: Signal> InPlace for Consumer<'_, E, OnChannel<Option<S>>> {
+impl<E: Numbered, S: Signal> InPlace for Consumer<'_, E, OnChannel<S>> {
     fn take(
         &mut self,
         most: usize,

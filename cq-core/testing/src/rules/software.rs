@@ -97,10 +97,10 @@ macro_rules! consume {
     };
 }
 
-produce!([E: Numbered, S: Signal] queue::Producer<'_, E, OnChannel<S>>, E::Pushed, identity, identity);
-consume!([E: Numbered, S: Signal] queue::Consumer<'_, E, OnChannel<Option<S>>>);
-produce!([S: Signal] raw::RawProducer<'_, OnChannel<S>>, queue::Tagged, identity, identity);
-consume!([S: Signal] raw::RawConsumer<'_, OnChannel<Option<S>>>);
+produce!([E: Numbered, S: Signal] queue::Producer<'_, E, S>, E::Pushed, identity, identity);
+consume!([E: Numbered, S: Signal] queue::Consumer<'_, E, OnChannel<S>>);
+produce!([S: Signal] raw::RawProducer<'_, S>, queue::Tagged, identity, identity);
+consume!([S: Signal] raw::RawConsumer<'_, OnChannel<S>>);
 
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod shared {
@@ -123,8 +123,8 @@ mod shared {
         }
     }
 
-    produce!([E: Numbered, S: Signal] SharedProducer<'_, E, OnChannel<S>>, E::Pushed, why, dropped);
-    consume!([E: Numbered, S: Signal] SharedConsumer<'_, E, OnChannel<Option<S>>>);
+    produce!([E: Numbered, S: Signal] SharedProducer<'_, E, S>, E::Pushed, why, dropped);
+    consume!([E: Numbered, S: Signal] SharedConsumer<'_, E, OnChannel<S>>);
 }
 
 /// The parts of a new queue.

@@ -37,8 +37,8 @@ macro_rules! app {
     };
 }
 
-type Raises<'a> = OnChannel<&'a EventCount>;
-type Waits<'a> = OnChannel<Option<&'a EventCount>>;
+type Raises<'a> = &'a EventCount;
+type Waits<'a> = OnChannel<&'a EventCount>;
 
 device!(['a, E: Numbered] Producer<'a, E, Raises<'a>>, E::Pushed);
 app!(['a, E: Numbered] Consumer<'a, E, Waits<'a>>);
@@ -57,10 +57,10 @@ mod shared {
     pub fn with_each<E: Numbered>(event_count: &EventCount, test: impl Fn(Sides<'_, E>)) {
         let (mut soft, mut late) =
             (SoftCq::<4, E>::of_entries(), SoftCq::<4, E>::at((1 << 62) - 5));
-        test(Sides::new("shared, in the value", soft.split_with(KEY, event_count), event_count));
+        test(Sides::new("shared, in the value", soft.split_with(event_count), event_count));
         let heap = HeapCq::<E>::of_entries(4).unwrap();
-        test(Sides::new("shared, on the heap", heap.split_with(KEY, event_count), event_count));
-        let (producer, consumer) = late.split_with(KEY, event_count);
+        test(Sides::new("shared, on the heap", heap.split_with(event_count), event_count));
+        let (producer, consumer) = late.split_with(event_count);
         let producers = Turns([producer.clone(), producer], false);
         test(Sides::new("shared, by turns, positions wrap", (producers, consumer), event_count));
     }
@@ -144,9 +144,9 @@ pub fn with_each(test: impl Fn(Sides<'_>)) {
 pub fn with_each_of<E: Numbered>(test: impl Fn(Sides<'_, E>)) {
     let event_count = &EventCount::default();
     let mut soft = SoftCq::<4, E>::of_entries();
-    test(Sides::new("in the value", soft.split_with(KEY, event_count), event_count));
+    test(Sides::new("in the value", soft.split_with(event_count), event_count));
     let heap = HeapCq::<E>::of_entries(4).unwrap();
-    test(Sides::new("on the heap", heap.split_with(KEY, event_count), event_count));
+    test(Sides::new("on the heap", heap.split_with(event_count), event_count));
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     shared::with_each(event_count, test);
 }

@@ -73,7 +73,7 @@ fn n06_an_entry_whose_type_panics_wakes_the_consumer() {
             {
                 let event_count = EventCount::default();
                 let mut storage = $queue::<4, Panics>::of_entries();
-                let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
+                let (mut producer, mut consumer) = storage.split_with(&event_count);
                 if let Some(on) = on {
                     assert_eq!(consumer.arm(on), Ok(Armed::Armed));
                 }

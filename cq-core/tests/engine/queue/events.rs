@@ -6,8 +6,8 @@ use super::*;
 #[test]
 fn n08_events_carry_the_name_that_the_queue_was_given() {
     with_each(|sides| assert_eq!(sides.app.key(), KEY, "{}", sides.kind));
-    let other = CqKey { index: 0, generation: 7 };
-    assert_eq!(OnChannel::named(other).key, other);
+    let (parts, other) = (Parts::new(4), CqKey { index: 0, generation: 7 });
+    assert_eq!(parts.queue().into_consumer(0, OnChannel::named(other)).key(), other);
 }
 
 /// What a producer without a channel raises through the control: `urgent`, and whether it holds that back.
@@ -45,12 +45,16 @@ fn n01_a_signal_that_panics_loses_no_completion() {
     #[derive(Clone)]
     struct Panics;
     impl cq_core::transport::Signal for Panics {
-        fn raise(&self, _: CqKey) {
+        fn key(&self) -> CqKey {
+            KEY
+        }
+
+        fn raise(&self) {
             panic!("as it should");
         }
     }
     let mut storage = SoftCq::<4>::new();
-    let (mut producer, mut consumer) = storage.split_with(KEY, Panics);
+    let (mut producer, mut consumer) = storage.split_with(Panics);
     for number in 0..2 {
         let _ = consumer.arm(Notify::Next).unwrap();
         let push = std::panic::AssertUnwindSafe(|| producer.push(&send(number)));
@@ -61,34 +65,34 @@ fn n01_a_signal_that_panics_loses_no_completion() {
 
 #[test]
 fn n01_a_closure_is_raised_for_who_is_armed_and_not_for_who_was_before_the_queue_was_split_again() {
-    let raised = Cell::new(None);
-    let raise = |key: CqKey| assert_eq!(raised.replace(Some(key)), None, "once");
+    let raised = Cell::new(false);
+    let raise = (KEY, || assert!(!raised.replace(true), "once"));
     let mut storage = SoftCq::<4>::new();
-    let (mut producer, mut consumer) = storage.split_with(KEY, raise);
+    let (mut producer, mut consumer) = storage.split_with(raise);
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
     producer.push(&send(1)).unwrap();
-    assert_eq!(raised.take(), Some(KEY));
+    assert!(raised.take());
     assert_eq!(super::drain(&mut consumer), Ok(vec![1]));
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
     // Dropping one of them would end the queue, which raises an event as well.
     std::mem::forget((producer, consumer));
-    let (mut producer, _consumer) = storage.split_with(KEY, raise);
+    let (mut producer, _consumer) = storage.split_with(raise);
     producer.push(&send(2)).unwrap();
-    assert_eq!(raised.take(), None);
+    assert!(!raised.take());
 }
 
 /// A signal that panics every other time.
 pub(super) fn panicking() -> (impl Signal + Clone, std::sync::Arc<AtomicU32>) {
     let raised = std::sync::Arc::new(AtomicU32::new(0));
     let counts = raised.clone();
-    let signal = move |_: CqKey| assert!(counts.fetch_add(1, SeqCst) % 2 == 1, "as it should");
-    (signal, raised)
+    let raise = move || assert!(counts.fetch_add(1, SeqCst) % 2 == 1, "as it should");
+    ((KEY, raise), raised)
 }
 
 #[test]
 fn n06_a_signal_that_panics_is_raised_again_by_the_next_completion() {
     let (signal, raised) = panicking();
-    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, signal);
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(signal);
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
     assert!(catch_unwind(AssertUnwindSafe(|| producer.push(&send(1)))).is_err());
     (2..4).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());

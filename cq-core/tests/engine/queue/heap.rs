@@ -62,8 +62,8 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
     macro_rules! swaps {
         ($queue:path) => {
             let event_count = EventCount::default();
-            let (mut one, mut a) = <$queue>::new(4).unwrap().split_with(KEY, &event_count);
-            let (mut two, mut b) = <$queue>::new(2).unwrap().split_with(KEY, &event_count);
+            let (mut one, mut a) = <$queue>::new(4).unwrap().split_with(&event_count);
+            let (mut two, mut b) = <$queue>::new(2).unwrap().split_with(&event_count);
             one.push(&send(1)).unwrap();
             std::mem::swap(&mut one, &mut two);
             one.push(&send(2)).unwrap();
@@ -74,7 +74,7 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
             assert_eq!(a.arm(Notify::Next), Ok(Armed::Armed));
             one.push(&send(3)).unwrap();
             assert_eq!(event_count.take(), 1);
-            one = <$queue>::new(1).unwrap().split_with(KEY, &event_count).0;
+            one = <$queue>::new(1).unwrap().split_with(&event_count).0;
             assert_eq!(one.end(), Some(End::Abandoned));
             assert_eq!(drain(&mut a), Ok(vec![3]));
             assert_eq!(drain(&mut a), Err(PollError::Closed));
@@ -92,10 +92,10 @@ fn sides_may_be_swapped_between_queues_and_replaced() {
 /// Sides that own their storage do where others are asked for that borrow theirs.
 #[test]
 fn sides_that_last_do_where_shorter_ones_are_asked_for() {
-    type Waits<'a> = Consumer<'a, Wc, OnChannel<Option<&'a EventCount>>>;
-    struct Waiter<'a>(Producer<'a, Wc, OnChannel<&'a EventCount>>, Waits<'a>, &'a EventCount);
+    type Waits<'a> = Consumer<'a, Wc, OnChannel<&'a EventCount>>;
+    struct Waiter<'a>(Producer<'a, Wc, &'a EventCount>, Waits<'a>, &'a EventCount);
     let event_count = EventCount::default();
-    let (producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, &event_count);
+    let (producer, consumer) = HeapCq::new(2).unwrap().split_with(&event_count);
     let mut waiter = Waiter(producer, consumer, &event_count);
     let _ = waiter.1.arm(Notify::Next).unwrap();
     waiter.0.push(&send(0)).unwrap();

@@ -130,7 +130,7 @@ fn o01_polled_slots_are_released_late_where_there_are_more_than_promised() {
 fn n02_arming_sees_what_is_behind_a_batch() {
     let mut storage = SoftCq::<4, u32>::of_entries();
     let event_count = EventCount::default();
-    let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
+    let (mut producer, mut consumer) = storage.split_with(&event_count);
     producer.push_batch(&[1, 2]).unwrap();
     consumer.poll_in_place(4).unwrap().truncate(1);
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));

@@ -36,8 +36,7 @@ impl Memory {
 
     /// The sides of a queue of four with events.
     fn armable<'a>(&'a self, event_count: &'a EventCount) -> Armable<'a> {
-        let on = OnChannel { key: KEY, signal: event_count };
-        self.open(FOUR).into_sides(0, on, OnChannel { key: KEY, signal: Some(event_count) })
+        self.open(FOUR).into_sides(0, event_count, OnChannel::with(event_count))
     }
 
     fn word(&self, index: usize) -> u32 {

@@ -16,6 +16,7 @@
 //! | `entries` | entries of many sizes, spare bits (S8) |
 //! | `in_place` | batches that are read where they lie (S7, O1, O3, N2, C1) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
+//! | `reunite` | queues that are had again from their sides (O3, S2) |
 //! | `mpsc` | several producers |
 
 mod adopt;
@@ -36,6 +37,7 @@ mod overrun;
 mod positions;
 mod raw_model;
 mod recover;
+mod reunite;
 mod scribble;
 mod tags;
 
@@ -108,30 +110,24 @@ impl Parts {
     }
 
     fn sides_from<'a>(&'a self, position: Position, event_count: &'a EventCount) -> Armable<'a> {
-        self.queue().into_sides(
-            position,
-            OnChannel { key: KEY, signal: event_count },
-            OnChannel { key: KEY, signal: Some(event_count) },
-        )
+        self.queue().into_sides(position, event_count, OnChannel::with(event_count))
     }
 }
 
 /// The sides of a raw queue with events.
-type Armable<'a> = (
-    raw::RawProducer<'a, OnChannel<&'a EventCount>>,
-    raw::RawConsumer<'a, OnChannel<Option<&'a EventCount>>>,
-);
+type Armable<'a> =
+    (raw::RawProducer<'a, &'a EventCount>, raw::RawConsumer<'a, OnChannel<&'a EventCount>>);
 
 /// Runs a test with the sides of a queue of four with events, once for each kind that has one producer: the types
 /// differ.
 macro_rules! each_lone {
     (|$producer:ident, $consumer:ident, $event_count:ident| $test:block) => {{
         let ($event_count, mut queue) = (&crate::EventCount::default(), cq_core::queue::SoftCq::<4>::new());
-        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $event_count);
+        let (mut $producer, mut $consumer) = queue.split_with($event_count);
         $test
 
         let ($event_count, queue) = (&crate::EventCount::default(), cq_core::queue::HeapCq::new(4).unwrap());
-        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $event_count);
+        let (mut $producer, mut $consumer) = queue.split_with($event_count);
         $test
 
         let ($event_count, parts) = (&crate::EventCount::default(), crate::queue::Parts::tagged(4));

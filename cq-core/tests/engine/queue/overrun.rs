@@ -35,7 +35,7 @@ fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
     macro_rules! starts_afresh {
         ($queue:path, $pushed:ident) => {
             let (mut storage, event_count) = (<$queue>::new(), EventCount::default());
-            let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
+            let (mut producer, mut consumer) = storage.split_with(&event_count);
             for number in 0..$pushed {
                 producer.push_or_overrun(&send(number)).unwrap();
                 assert_eq!(drain(&mut consumer), Ok(vec![number]));
@@ -47,7 +47,7 @@ fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
             // One is never dropped.
             std::mem::forget(producer);
             assert_eq!(event_count.take(), 1);
-            let (mut producer, mut consumer) = storage.split_with(KEY, &event_count);
+            let (mut producer, mut consumer) = storage.split_with(&event_count);
             assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
             assert_eq!(producer.end(), None);
             assert_eq!((producer.free_slots(), producer.high_water()), (2, 0));

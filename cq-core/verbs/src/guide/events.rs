@@ -35,12 +35,11 @@
 //! use cq_core::channel::thread;
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! // On a device: `device.create_channel()?` and `device.create_cq(64, Some(&channel))?`.
 //! let (raiser, mut channel) = thread::channel(1);
-//! let (mut device, consumer) = HeapCq::new(64)?.split_with(CqKey { index: 0, generation: 1 }, raiser);
+//! let (mut device, consumer) = HeapCq::new(64)?.split_with(raiser);
 //! let device = std::thread::spawn(move || {
 //!     for wr_id in 0..1000 {
 //!         device.push_or_wait(&Wc::new(wr_id, WcStatus::SUCCESS, 1), std::thread::yield_now).unwrap();
@@ -110,14 +109,13 @@
 //! use cq_core::channel::waker;
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
-//! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_verbs::polling::ArmWc;
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let (raiser, mut events) = waker::channel();
-//!     let (mut device, consumer) = HeapCq::new(16)?.split_with(CqKey { index: 0, generation: 1 }, raiser);
+//!     let (mut device, consumer) = HeapCq::new(16)?.split_with(raiser);
 //!     let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
 //!
 //!     // A future that is dropped has taken nothing.
@@ -146,13 +144,16 @@
 //! --example tokio_server` has clients that leave in the middle. A whole server: the guide `tasks`.
 //!
 //! # Several queues on one channel
-//! Each event names its queue by its [`CqKey`](cq_core::transport::CqKey) ([N8](cq_core::contract#n8)).
+//! Each event names its queue by its [`CqKey`](cq_core::transport::CqKey) ([N8](cq_core::contract#n8)). The channels of the
+//! engine make the keys: [`raiser`](cq_core::channel::thread::Receiver::raiser) is called for each queue.
 //!
 //! - [`QueueSet`](crate::queue_set) and [`WaitSet`](crate::wait_set) serve them together, in turn. They arm a queue once for
 //!   each event.
 //! - [`Router`](cq_core::channel::route) keeps the events of the others while one is waited for.
 //! - [`wait`](cq_core::cq::CompletionQueue::wait) alone is for a channel of one queue. It returns
 //!   [`OtherQueue`](cq_core::transport::WaitError::OtherQueue) if it takes an event of another, which must then be polled.
+//!   On a channel that does not serve the queue at all it returns
+//!   [`WrongChannel`](cq_core::transport::WaitError::WrongChannel), where the channel can tell.
 //!
 //! A loop of its own polls and arms all queues of the channel before it sleeps, or those that the events name.
 //!

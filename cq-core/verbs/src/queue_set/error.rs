@@ -13,9 +13,12 @@ pub enum SetError {
     /// The buffer has no entry for a completion.
     #[error("the buffer holds no completion: give one with at least one entry")]
     EmptyBuffer,
-    /// The set has queues and no channel, so no event would end the sleep.
-    #[error("the set has completion queues and no channel: add their channels to it")]
-    NoChannel,
+    /// No channel of the set serves the queue, so none of its events would end the sleep.
+    #[error("the channel of a completion queue is not in the set: add it, or remove the queue")]
+    NoChannel {
+        /// The queue.
+        queue: QueueId,
+    },
     /// A queue failed or ended.
     #[error("a completion queue of the set can't be polled: remove it from the set")]
     Poll {

@@ -18,10 +18,6 @@ impl<V> Members<V> {
         self.list.len()
     }
 
-    pub const fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     /// The number of the member that is added next.
     #[cfg(all(feature = "std", target_os = "linux"))]
     pub const fn next_number(&self) -> u64 {
@@ -53,6 +49,10 @@ impl<V> Members<V> {
     pub fn at_or_first(&mut self, place: usize) -> Option<(usize, u64, &mut V)> {
         let place = if place < self.list.len() { place } else { 0 };
         self.list.get_mut(place).map(|(number, member)| (place, *number, member))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
+        self.list.iter().map(|(number, member)| (*number, member))
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut V)> {

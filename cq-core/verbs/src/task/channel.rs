@@ -57,6 +57,10 @@ impl<C: Events> Events for Channel<C> {
     fn forget(&mut self, key: CqKey) {
         self.channel.forget(key);
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        self.channel.serves(key)
+    }
 }
 
 impl<C: Events> AsyncChannel for Channel<C> {

@@ -28,15 +28,15 @@ trait Overruns: Send {
 
 macro_rules! sides {
     ($of:ident, $queue:path, $producer:path, $consumer:path) => {
-        fn $of<S: Signal + Clone + Send + 'static>(signal: S) -> Sides {
-            let (device, queue) = <$queue>::new(1).unwrap().split_with(KEY, signal);
+        fn $of<S: Signal + SplitSignal + Send + 'static>(signal: S) -> Sides {
+            let (device, queue) = <$queue>::new(1).unwrap().split_with(signal);
             (Box::new(device), Box::new(queue))
         }
 
         const _: () = {
             use $consumer as Consumer;
             use $producer as Producer;
-            impl<S: Signal + Send> Fails for Consumer<'_, Wc, OnChannel<Option<S>>> {
+            impl<S: Signal + Send> Fails for Consumer<'_, Wc, OnChannel<S>> {
                 fn fail(&mut self) {
                     Self::fail(self);
                 }
@@ -103,7 +103,7 @@ impl Arm for Queue {
     }
 
     fn key(&self) -> CqKey {
-        KEY
+        self.0.lock().transport().key()
     }
 }
 
@@ -121,7 +121,7 @@ fn consumer_cells<S, E>(
     channel_of_events: impl Fn() -> (S, E),
     wait: fn(Queue, E) -> PollError,
 ) where
-    S: Signal + Clone + Send + 'static,
+    S: Signal + SplitSignal + Send + 'static,
     E: Send + 'static,
 {
     let kinds = [

@@ -157,18 +157,18 @@ fn how_much_a_queue_with_several_producers_holds_is_known() {
 
 /// A queue that counts, as the transport under test.
 struct Rules {
-    device: Producer<'static, Wc, OnChannel<&'static EventCount>>,
-    queue: Counted<Consumer<'static, Wc, OnChannel<Option<&'static EventCount>>>>,
+    device: Producer<'static, Wc, &'static EventCount>,
+    queue: Counted<Consumer<'static, Wc, OnChannel<&'static EventCount>>>,
     channel: &'static EventCount,
 }
 
 impl Fixture for Rules {
-    type Queue = Counted<Consumer<'static, Wc, OnChannel<Option<&'static EventCount>>>>;
+    type Queue = Counted<Consumer<'static, Wc, OnChannel<&'static EventCount>>>;
     const CAPACITY: usize = 8;
 
     fn new() -> Self {
         let channel: &EventCount = Box::leak(Box::default());
-        let (device, consumer) = HeapCq::new(8).unwrap().split_with(KEY, channel);
+        let (device, consumer) = HeapCq::new(8).unwrap().split_with(channel);
         Self { device, queue: counted(consumer).0, channel }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cq_core::channel::thread::channel;
 use cq_core::observe::{Observed, Observer};
 use cq_verbs::queue_set::{ChannelId, QueueId, QueueSet, SetError};
 
@@ -327,9 +328,25 @@ fn errors_name_what_failed() {
     assert_eq!(World::said(&world), "B?A?x");
 
     set.remove_channel(channel);
-    assert_eq!(set.poll_or_arm(&mut buffer), Err(SetError::NoChannel), "it would sleep for ever");
+    let unserved = SetError::NoChannel { queue: a };
+    assert_eq!(set.poll_or_arm(&mut buffer), Err(unserved), "it would sleep for ever");
     set.remove_queue(a);
     set.remove_queue(b);
+    assert_eq!(set.poll_or_arm(&mut buffer), Ok(None));
+}
+
+#[test]
+fn n08_a_queue_whose_channel_is_not_in_the_set_is_named_before_a_sleep() {
+    let ((raiser, its), (its_neighbour, events)) = [(); 2].map(|()| channel(1)).into();
+    let (_device, queue) = HeapCq::new(4).unwrap().split_with(raiser);
+    let (_device, neighbour) = HeapCq::new(4).unwrap().split_with(its_neighbour);
+    let (mut set, mut buffer) = (QueueSet::new(), [Wc::default()]);
+    set.add_channel(events);
+    set.add_queue(CompletionQueue::new(neighbour));
+    assert_eq!(set.poll_or_arm(&mut buffer), Ok(None));
+    let queue = set.add_queue(CompletionQueue::new(queue));
+    assert_eq!(set.poll_or_arm(&mut buffer), Err(SetError::NoChannel { queue }));
+    set.add_channel(its);
     assert_eq!(set.poll_or_arm(&mut buffer), Ok(None));
 }
 
@@ -361,7 +378,7 @@ fn n05_events_without_end_do_not_keep_a_thread() {
 fn n09_polls_that_find_completions_leave_one_unread_event_at_most() {
     const ROUNDS: u64 = 10_000;
     let (mut storage, event_count) = (SoftCq::<4>::new(), EventCount::default());
-    let (mut device, queue) = storage.split_with(KEY, &event_count);
+    let (mut device, queue) = storage.split_with(&event_count);
     let mut set = QueueSet::new();
     set.add_channel(&event_count);
     set.add_queue(CompletionQueue::new(queue));

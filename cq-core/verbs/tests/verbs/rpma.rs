@@ -73,6 +73,11 @@ fn r02_a_queue_is_armed_from_the_start_or_is_not_made() {
     let refusing = self::script().on_arm(Err(ArmError::NoChannel));
     let refused = Cq::new(&refusing, Some(&refusing)).map(drop);
     assert_eq!(refused, Err(RpmaError::Provider(ArmError::NoChannel.into())));
+    let (_raiser, channel) = descriptor::channel(1).unwrap();
+    let script = self::script();
+    let refused = Cq::new(&script, Some(channel)).map(drop);
+    assert_eq!(refused, Err(RpmaError::Provider(WaitError::WrongChannel(KEY))));
+    assert_eq!(script.calls(), [], "not armed");
 }
 
 /// Counts the events that the queue is told of.
@@ -151,7 +156,7 @@ fn r02_a_shared_channel_is_refused_and_nothing_is_taken_or_armed() {
 fn r02_no_completion_is_lost_between_polls_and_waits() {
     const COUNT: u64 = 20_000;
     let (mut storage, event_count) = (SoftCq::<8>::new(), EventCount::default());
-    let (mut device, queue) = storage.split_with(KEY, &event_count);
+    let (mut device, queue) = storage.split_with(&event_count);
     let mut cq = Cq::new(queue, Some(&event_count)).unwrap();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -181,8 +186,8 @@ fn r02_no_completion_is_lost_between_polls_and_waits() {
 
 #[test]
 fn r02_the_descriptor_is_that_of_the_channel_which_is_not_shared() {
-    let (_raiser, channel) = descriptor::channel(1).unwrap();
-    let (script, fd) = (script(), channel.as_raw_fd());
+    let (raiser, channel) = descriptor::channel(1).unwrap();
+    let (script, fd) = (Script::<1>::new(raiser.key()), channel.as_raw_fd());
     let own = Cq::new(&script, Some(channel)).unwrap();
     assert_eq!(own.get_fd().unwrap().as_raw_fd(), fd);
     let shared = Cq::<_, descriptor::Receiver>::new(&script, None).unwrap();

@@ -44,6 +44,7 @@ fn errors() -> Vec<String> {
         ArmError::NoChannel.into(),
         ArmError::Device(-5).into(),
         EventError::Device(5).into(),
+        WaitError::WrongChannel(KEY),
         WaitError::OtherQueue(OTHER),
         WaitError::Interrupted,
     ];
@@ -51,7 +52,7 @@ fn errors() -> Vec<String> {
     let (queue, channel) = (set.add_queue(CompletionQueue::new(&script)), set.add_channel(&script));
     let sets = [
         SetError::EmptyBuffer,
-        SetError::NoChannel,
+        SetError::NoChannel { queue },
         SetError::Poll { queue, error: PollError::Closed },
         SetError::Arm { queue, error: ArmError::NoChannel },
         SetError::Event { channel, error: EventError::Device(5) },

@@ -16,8 +16,8 @@ use cq_verbs::wait_set::{DescriptorId, NotAdded, Ready, StopHandle, WaitSet};
 use super::queue_set::{Named, World, key};
 use super::*;
 
-type Device = Producer<'static, Wc, OnChannel<Raiser>>;
-type Queue = Consumer<'static, Wc, OnChannel<Option<Raiser>>>;
+type Device = Producer<'static, Wc, Raiser>;
+type Queue = Consumer<'static, Wc, OnChannel<Raiser>>;
 type Set = WaitSet<Queue, Receiver>;
 
 /// More rounds than there are between two looks at the descriptors.
@@ -27,21 +27,21 @@ fn now() -> Option<Instant> {
     Some(Instant::now())
 }
 
-/// A queue with this index on a channel.
-fn queue(raiser: &Raiser, index: u32, capacity: u32) -> (Device, CompletionQueue<Queue>) {
-    let key = CqKey { index, generation: 1 };
-    let (device, queue) = HeapCq::new(capacity).unwrap().split_with(key, raiser.clone());
+/// A queue on a channel.
+fn queue(raiser: Raiser, capacity: u32) -> (Device, CompletionQueue<Queue>) {
+    let (device, queue) = HeapCq::new(capacity).unwrap().split_with(raiser);
     (device, CompletionQueue::new(queue))
 }
 
 /// A set with `N` queues on one channel.
 fn set<const N: usize>() -> (Set, [Device; N], [QueueId; N]) {
-    let (raiser, events) = channel(N).unwrap();
+    let (_raiser, events) = channel(N).unwrap();
     let mut set = WaitSet::new().unwrap();
+    let raisers = [(); N].map(|()| events.raiser());
     set.add_channel(events).unwrap();
     let mut ids = Vec::new();
-    let devices = std::array::from_fn(|index| {
-        let (device, cq) = queue(&raiser, index as u32, 1024);
+    let devices = raisers.map(|raiser| {
+        let (device, cq) = queue(raiser, 1024);
         ids.push(set.add_queue(cq));
         device
     });
@@ -69,7 +69,7 @@ fn n08_a_sleep_ends_with_a_completion_of_any_queue_on_any_channel() {
     let (mut set, [mut a, mut b], [a_id, b_id]) = set();
     let (raiser, events) = channel(1).unwrap();
     set.add_channel(events).unwrap();
-    let (mut c, cq) = queue(&raiser, 0, 4); // the key of `a`, on another channel
+    let (mut c, cq) = queue(raiser, 4);
     let c_id = set.add_queue(cq);
     let mut buffer = [Wc::default(); 4];
     for round in 0..100 {
@@ -224,7 +224,7 @@ fn n07_the_events_of_removed_queues_and_channels_are_ignored() {
     assert!(set.channel(other).is_some());
     let kept = set.remove_channel(other).unwrap();
     assert!(set.channel(other).is_none() && set.remove_channel(other).is_none());
-    raiser.raise(KEY);
+    raiser.raise();
     assert_eq!(set.wait(&mut buffer, now()), Ok(Ready::DeadlinePassed), "nobody took the event");
     assert_eq!(block(&kept, now()), Ok(Woken::Event));
 }
@@ -234,7 +234,7 @@ fn o03_an_overrun_queue_is_named_and_the_others_go_on() {
     let (mut set, [mut calm], [calm_id]) = set();
     let (raiser, events) = channel(1).unwrap();
     set.add_channel(events).unwrap();
-    let (mut small, cq) = queue(&raiser, 9, 1);
+    let (mut small, cq) = queue(raiser, 1);
     let small_id = set.add_queue(cq);
     let socket = descriptor(&mut set).0;
     let mut buffer = [Wc::default()];

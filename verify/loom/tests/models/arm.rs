@@ -8,7 +8,6 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::thread;
 use verify_loom::channel::{Bell, LOST};
 use verify_loom::harness::model;
-use verify_loom::queue::KEY;
 
 /// What completes.
 #[derive(Clone, Copy)]
@@ -59,8 +58,7 @@ impl Plan {
 /// Carries the plan out, but for its arms: those are `arms`.
 fn race(plan: Plan, arms: &[Notify]) {
     let bell = Bell::default();
-    let (mut producer, mut consumer) =
-        HeapCq::new(plan.capacity).unwrap().split_with(KEY, bell.clone());
+    let (mut producer, mut consumer) = HeapCq::new(plan.capacity).unwrap().split_with(bell.clone());
     let producer = thread::spawn(move || {
         for what in plan.pushes {
             let solicited = what.sent_solicited();

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use cq_core::channel::flag::{Flag, Raiser, Receiver};
 use cq_core::channel::waker::WakerChannel;
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::{HeapCq, mpsc};
+use cq_core::queue::{HeapCq, SoftCq, SplitSignal, mpsc};
 use cq_core::sync::Site;
 use cq_core::transport::{Armed, CqKey, EventError, Events, Notify, Signal};
 use cq_core::wc::Wc;
@@ -43,8 +43,8 @@ fn arm_and_take(consumer: &mut impl ArmWc, events: &mut impl Events) -> bool {
 }
 
 /// One producer pushes twice, and once more in the end.
-fn one_producer((raiser, mut events): (impl Signal + Clone + 'static, impl Events)) {
-    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
+fn one_producer((raiser, mut events): (impl Signal + SplitSignal + 'static, impl Events)) {
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(raiser);
     let producer = thread::spawn(move || {
         (1..=2).for_each(|nth| producer.push(&of(0, nth)).unwrap());
         producer
@@ -58,7 +58,7 @@ fn one_producer((raiser, mut events): (impl Signal + Clone + 'static, impl Event
 /// Two producers push once each, and one once more in the end.
 fn two_producers() {
     let (raiser, mut events) = flag();
-    let (mut last, mut consumer) = mpsc::HeapCq::new(4).unwrap().split_with(KEY, raiser);
+    let (mut last, mut consumer) = mpsc::HeapCq::new(4).unwrap().split_with(raiser);
     let producers = [0, 1].map(|which| {
         spawn(&last, move |mut producer| {
             producer.push(&of(which, 1)).unwrap();
@@ -81,6 +81,28 @@ fn n06_the_flag_hands_over_each_event_that_it_merges() {
     }
 }
 
+/// A flag is given back while the last wake-up by it is raised. If it is had again, nothing of that is left in it.
+fn give_back() {
+    let (raiser, receiver) = flag();
+    let queue: &'static mut SoftCq<2> = Box::leak(Box::new(SoftCq::new()));
+    let (producer, mut consumer) = queue.split_with(raiser);
+    let wakeup = consumer.mark_failed();
+    let gives_back = thread::spawn(move || {
+        let (_, raiser) = SoftCq::<2>::reunite(producer, consumer).unwrap();
+        if let Ok(flag) = raiser.reunite(receiver) {
+            let (_raiser, mut events) = flag.split();
+            assert_eq!(events.take_event(), Ok(None), "of an earlier side");
+        }
+    });
+    wakeup.wake();
+    gives_back.join().unwrap();
+}
+
+#[test]
+fn s04_a_flag_that_is_given_back_is_nobody_else_s() {
+    model("a flag is given back", give_back).must_fail_without([Site::Leave], "of an earlier side");
+}
+
 /// A channel of one bit, where an event that finds another one waiting is merged with it. The bit is set by a swap always:
 /// loom lets one that takes it overlook a plain store.
 #[derive(Clone)]
@@ -99,7 +121,11 @@ impl Bit {
 }
 
 impl Signal for Bit {
-    fn raise(&self, _: CqKey) {
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         if self.again || !self.set.load(Acquire) {
             self.set.swap(true, AcqRel);
         }
@@ -126,7 +152,7 @@ fn n06_an_event_that_is_merged_hands_over_too() {
 fn wait_for_two(drops: bool) {
     let channel: &'static mut WakerChannel = Box::leak(Box::new(WakerChannel::new()));
     let (raiser, mut events) = channel.split();
-    let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, raiser);
+    let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(raiser);
     let producer = thread::spawn(move || {
         (1..=2).for_each(|number| producer.push(&numbered(number)).unwrap());
         producer

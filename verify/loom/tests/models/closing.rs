@@ -9,7 +9,7 @@ use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_all};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::{KEY, Modelled, numbered};
+use verify_loom::queue::{Modelled, numbered};
 use verify_loom::shared::{Taken, entry_of, of};
 use verify_loom::threads::spawn;
 
@@ -71,7 +71,7 @@ fn the_last_of_several_producers_ends_the_queue() {
 fn n06_who_sleeps_is_woken_by_the_end() {
     model("asleep as the producer goes", || {
         let mut channel = Channel::new(1);
-        let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, channel.clone());
+        let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(channel.clone());
         let producer = spawn(&channel, |channel| {
             producer.push(&numbered(1)).unwrap();
             drop(producer);

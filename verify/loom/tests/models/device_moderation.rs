@@ -16,7 +16,7 @@ use transport_rxe_loop::sync::{Site, death};
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM, at_every_step};
-use verify_loom::queue::{KEY, Queue};
+use verify_loom::queue::Queue;
 use verify_loom::threads::{Monitor, spawn};
 
 const HEIR: AttachmentKey = AttachmentKey::new(1, 1);
@@ -77,7 +77,7 @@ impl World {
 
     fn raise_if(&self, is: bool) {
         if is && death::step() {
-            self.channel.raise(KEY);
+            self.channel.raise();
         }
     }
 

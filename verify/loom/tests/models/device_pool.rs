@@ -14,7 +14,6 @@ use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{VICTIM, at_every_step};
 use verify_loom::pool::{TARGET, WRONG, World};
-use verify_loom::queue::KEY;
 use verify_loom::threads::{Watched, spawn};
 
 const ONE: AttachmentKey = AttachmentKey::new(1, 1);
@@ -37,7 +36,7 @@ fn hand_over(all: u64, batches: &'static [u64]) {
     let owner = spawn((&world, &wakes), move |(world, wakes)| {
         for &batch in batches {
             if world.post_up_to(batch) {
-                wakes.raise(KEY);
+                wakes.raise();
             }
         }
         wakes.hang_up();
@@ -85,7 +84,7 @@ fn two_takers() {
         })
     });
     if world.post_up_to(2) {
-        wakes.iter().for_each(|it| it.raise(KEY));
+        wakes.iter().for_each(|it| it.raise());
     }
     wakes.iter().for_each(Channel::hang_up);
     takers.into_iter().for_each(|taker| taker.join().unwrap());
@@ -98,7 +97,7 @@ fn give_back(kicks_then: bool) {
     let other = spawn((&world, &wakes), move |(world, wakes)| {
         let starved = world.take(OTHER).is_some_and(|taken| world.give_back(OTHER, &taken));
         if starved && kicks_then {
-            wakes.raise(KEY);
+            wakes.raise();
         }
         wakes.hang_up();
     });
@@ -121,11 +120,11 @@ fn leave(kicks_last: bool) {
     let taken = world.take(OTHER).expect(WRONG);
     let other = spawn((&world, &wakes), move |(world, wakes)| {
         if !kicks_last {
-            wakes.raise(KEY);
+            wakes.raise();
         }
         assert!(world.queue().leave(&taken), "{WRONG}");
         if kicks_last {
-            wakes.raise(KEY);
+            wakes.raise();
         }
         wakes.hang_up();
     });

@@ -10,7 +10,6 @@ use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::KEY;
 use verify_loom::threads::{Watched, spawn};
 
 const CAPACITY: u32 = 2;
@@ -53,7 +52,7 @@ fn hand_over(all: u64, batches: &'static [u64]) {
     let owner = spawn((&queue, &wakes), move |(queue, wakes)| {
         for &batch in batches {
             if queue.post_up_to(batch) {
-                wakes.raise(KEY);
+                wakes.raise();
             }
         }
         let posted = queue.receives.posted();

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, Signal};
+use cq_core::transport::{Arm, Armed, Notify, PollCq, Signal};
 use cq_core::wc::Wc;
 use transport_rxe_loop::sync::death;
 use verify_loom::channel::{Channel, LOST};
@@ -41,14 +41,14 @@ struct Ends {
 impl Ends {
     fn send(&self, wakes: Wakes) {
         let due = Cell::new(false);
-        let disarmed = |key: CqKey| match wakes {
+        let disarmed = (KEY, || match wakes {
             Wakes::Last => due.set(true),
-            Wakes::AtOnce => self.channel.raise(key),
-        };
+            Wakes::AtOnce => self.channel.raise(),
+        });
         self.receiver.push(SENDER, &[entry(0, 0)], &disarmed);
         self.sender.push(SENDER, &[entry(0, 0)], SILENT);
         if due.get() && death::step() {
-            self.channel.raise(KEY);
+            self.channel.raise();
         }
     }
 }

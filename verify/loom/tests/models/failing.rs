@@ -22,14 +22,18 @@ const FAILED: WaitError = WaitError::Poll(PollError::Failed);
 struct Raiser(Channel);
 
 impl Signal for Raiser {
-    fn raise(&self, cq: CqKey) {
+    fn key(&self) -> CqKey {
+        KEY
+    }
+
+    fn raise(&self) {
         if death::step() {
-            self.0.raise(cq);
+            self.0.raise();
         }
     }
 }
 
-type Waits = OnChannel<Option<Raiser>>;
+type Waits = OnChannel<Raiser>;
 
 /// One thread sleeps in `SharedCq::wait`, another fails the queue. The producer hangs.
 fn fail_asleep<P: 'static, C: ArmWc + 'static>(
@@ -51,12 +55,12 @@ fn fail_asleep<P: 'static, C: ArmWc + 'static>(
 fn n06_who_sleeps_is_woken_as_another_thread_fails_the_queue() {
     model("failed as the producer hangs", || {
         let channel = Channel::new(1);
-        let sides = HeapCq::new(2).unwrap().split_with(KEY, Raiser(channel.clone()));
+        let sides = HeapCq::new(2).unwrap().split_with(Raiser(channel.clone()));
         fail_asleep(sides, channel, queue::Consumer::<Wc, Waits>::fail);
     });
     model("failed as several producers hang", || {
         let channel = Channel::new(1);
-        let sides = mpsc::HeapCq::new(2).unwrap().split_with(KEY, Raiser(channel.clone()));
+        let sides = mpsc::HeapCq::new(2).unwrap().split_with(Raiser(channel.clone()));
         fail_asleep(sides, channel, mpsc::SharedConsumer::<Wc, Waits>::fail);
     });
 }
@@ -68,7 +72,7 @@ fn n06_who_sleeps_is_woken_by_the_failure_of_a_queue_whose_producer_was_killed()
         for step in 0.. {
             let mut channel = Channel::new(1);
             let queue = HeapCq::new(2).unwrap();
-            let (mut producer, mut consumer) = queue.split_with(KEY, Raiser(channel.clone()));
+            let (mut producer, mut consumer) = queue.split_with(Raiser(channel.clone()));
             assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
             let lived = death::killed_at(step, || producer.push(&numbered(1)));
             consumer.fail();
@@ -88,7 +92,7 @@ fn n06_who_waits_for_the_last_one_before_a_failure_is_woken() {
         model(format!("failed as a producer pushes, armed for {on:?}"), move || {
             let mut channel = Channel::new(1);
             let queue = mpsc::HeapCq::new(2).unwrap();
-            let (mut producer, mut consumer) = queue.split_with(KEY, Raiser(channel.clone()));
+            let (mut producer, mut consumer) = queue.split_with(Raiser(channel.clone()));
             let device = spawn(&channel, move |channel| {
                 let _ = producer.push(&numbered(1));
                 channel.hang_up();

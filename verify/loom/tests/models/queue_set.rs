@@ -28,8 +28,9 @@ fn sleep_and_take(Shape { pushes, batch }: Shape) {
     let id = set.add_channel(channel.clone());
     let mut queues: Vec<QueueId> = Vec::new();
     for (index, &pushes) in (0..).zip(&pushes) {
-        let key = CqKey { index, generation: 1 };
-        let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(key, channel.clone());
+        let (key, raised) = (CqKey { index, generation: 1 }, channel.clone());
+        let signal = (key, move || raised.raise_for(key));
+        let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(signal);
         queues.push(set.add_queue(CompletionQueue::new(consumer)));
         if pushes == 0 {
             idle.push(producer);

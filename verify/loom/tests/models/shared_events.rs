@@ -3,14 +3,13 @@
 //! erase a later arm.
 
 use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::queue::Tagged;
 use cq_core::queue::mpsc::{HeapCq, OverrunError, SharedProducer};
-use cq_core::queue::{OnChannel, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
 use cq_core::wc::Wc;
 use verify_loom::channel::{Bell, Channel, LOST, take_some};
 use verify_loom::harness::model;
-use verify_loom::queue::KEY;
 use verify_loom::shared::{Taken, of};
 use verify_loom::threads::spawn;
 
@@ -27,7 +26,7 @@ enum What {
 use What::{Overrun, Receive, SolicitedReceive};
 
 impl What {
-    fn push<S: Signal>(self, which: u64, producer: &mut SharedProducer<'_, Wc, OnChannel<S>>) {
+    fn push<S: Signal>(self, which: u64, producer: &mut SharedProducer<'_, Wc, S>) {
         let pushed = match self {
             Receive | SolicitedReceive => {
                 let solicited = matches!(self, SolicitedReceive);
@@ -42,7 +41,7 @@ impl What {
 /// The consumer arms, for more each time, while all push. What was pushed is what each arm is for.
 fn race(arms: &[Notify], pushes: &'static [What]) {
     let (queue, bell) = (HeapCq::new(pushes.len() as u32).unwrap(), Bell::default());
-    let (last, mut consumer) = queue.split_with(KEY, bell.clone());
+    let (last, mut consumer) = queue.split_with(bell.clone());
     let push = |(which, what): (u64, &'static What)| {
         spawn(&last, move |mut producer| {
             what.push(which, &mut producer);
@@ -78,7 +77,7 @@ fn n06_who_is_armed_is_woken() {
 /// about to raise that very event. A solicited completion then wakes.
 fn arm_again() {
     let (queue, mut channel) = (HeapCq::new(4).unwrap(), Channel::new(2));
-    let (mut last, mut consumer) = queue.split_with(KEY, channel.clone());
+    let (mut last, mut consumer) = queue.split_with(channel.clone());
     let _may_have_missed = consumer.arm(Notify::Next).unwrap();
     let producers = [0, 1].map(|which| {
         spawn(&last, move |mut producer| {
@@ -108,7 +107,7 @@ fn n06_a_late_producer_erases_no_later_arm() {
 fn sleep_and_take(on: Notify, pushes: [What; 2]) {
     let capacity = if matches!(pushes[1], Overrun) { 1 } else { 2 };
     let (queue, mut channel) = (HeapCq::new(capacity).unwrap(), Channel::new(2));
-    let (first, consumer) = queue.split_with(KEY, channel.clone());
+    let (first, consumer) = queue.split_with(channel.clone());
     let mut cq = CompletionQueue::new(consumer);
     let producers = [0, 1].map(|which| {
         spawn((&first, &channel), move |(mut producer, channel)| {

@@ -12,7 +12,6 @@ use cq_core::wc::Wc;
 use loom::sync::Mutex;
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
-use verify_loom::queue::KEY;
 use verify_loom::shared::{Taken, of};
 use verify_loom::threads::spawn;
 
@@ -75,7 +74,7 @@ fn q12_resizing_keeps_everything_in_order() {
 /// The consumer arms, resizes, and sleeps until the solicited completion has come. It takes what is in both rings.
 fn resize_and_sleep() {
     let (resized, mut channel) = (Resized::default(), Channel::new(2));
-    let (last, consumer) = HeapCq::new(2).unwrap().split_with(KEY, channel.clone());
+    let (last, consumer) = HeapCq::new(2).unwrap().split_with(channel.clone());
     let mut cq = CompletionQueue::new(consumer);
     let producers = [0, 1].map(|which| {
         let (mut producer, resized) = (last.clone(), Arc::clone(&resized));
@@ -109,7 +108,7 @@ fn n06_who_sleeps_over_a_resize_is_woken() {
 /// pushes what is solicited.
 fn arm_across(again: bool) {
     let (resized, mut channel) = (Resized::default(), Channel::new(0));
-    let (last, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, channel.clone());
+    let (last, mut consumer) = HeapCq::new(4).unwrap().split_with(channel.clone());
     let producers = [0, 1].map(|which| {
         spawn((&last, &resized), move |(mut producer, resized)| {
             push(&mut producer, &resized, of(which, 1), which == 1);

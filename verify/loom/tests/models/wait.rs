@@ -8,7 +8,7 @@ use cq_core::wc::Wc;
 use cq_testing::entries::{Bytes4, Bytes16, Spare2};
 use verify_loom::channel::{Channel, LOST, take_all};
 use verify_loom::harness::model;
-use verify_loom::queue::{KEY, Modelled};
+use verify_loom::queue::Modelled;
 use verify_loom::threads::spawn;
 
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ struct Shape {
 fn sleep_and_take<E: Modelled>(shape: Shape) {
     let mut channel = Channel::new(1);
     let queue = HeapCq::<E>::of_entries(shape.capacity).unwrap();
-    let (mut producer, consumer) = queue.split_with(KEY, channel.clone());
+    let (mut producer, consumer) = queue.split_with(channel.clone());
     let producer = spawn(&channel, move |channel| {
         let refused = |&number: &u64| {
             let solicited = shape.on == Notify::Solicited && number == shape.pushes;

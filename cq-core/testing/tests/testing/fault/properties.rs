@@ -20,7 +20,7 @@ enum Step {
 
 /// Code that sleeps where it may, and keeps what it has polled.
 struct Waiter<'a> {
-    queue: FaultInjector<Consumer<'a, Wc, OnChannel<Option<&'a EventCount>>>, 8>,
+    queue: FaultInjector<Consumer<'a, Wc, OnChannel<&'a EventCount>>, 8>,
     channel: FaultInjector<&'a EventCount, 0>,
     /// Whether it arms first and then polls until there is nothing, or polls first, and once more if something may have been
     /// missed.
@@ -103,7 +103,7 @@ fn run(
     capacity: usize,
 ) -> (Vec<(u64, WcStatus, u32)>, String) {
     let (mut storage, channel) = (SoftCq::<128>::new(), EventCount::default());
-    let (mut device, consumer) = storage.split_with(KEY, &channel);
+    let (mut device, consumer) = storage.split_with(&channel);
     let mut waiter = Waiter {
         queue: FaultInjector::new(consumer, faults),
         channel: FaultInjector::new(&channel, faults),

@@ -8,7 +8,7 @@ use super::*;
 fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
     for last in 0..3 {
         let event_count = EventCount::default();
-        let (producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, &event_count);
+        let (producer, mut consumer) = HeapCq::new(4).unwrap().split_with(&event_count);
         let mut producers = [Some(producer.clone()), Some(producer.clone()), Some(producer)];
         assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
         for nth in (0..3).filter(|nth| *nth != last) {
@@ -38,7 +38,11 @@ fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
     /// But for the consumer.
     struct Unclonable(Cell<bool>);
     impl Signal for Unclonable {
-        fn raise(&self, _: CqKey) {}
+        fn key(&self) -> CqKey {
+            KEY
+        }
+
+        fn raise(&self) {}
     }
     impl Clone for Unclonable {
         fn clone(&self) -> Self {
@@ -47,7 +51,7 @@ fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
         }
     }
     let signal = Unclonable(Cell::new(false));
-    let (producer, mut consumer) = HeapCq::new(2).unwrap().split_with(KEY, signal);
+    let (producer, mut consumer) = HeapCq::new(2).unwrap().split_with(signal);
     assert!(catch_unwind(AssertUnwindSafe(|| producer.clone())).is_err());
     assert_eq!(drain(&mut consumer), Ok(vec![]));
     drop(producer);
@@ -57,7 +61,7 @@ fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
 #[test]
 fn n06_a_signal_that_panics_is_raised_again_by_the_next_completion() {
     let (signal, raised) = crate::queue::events::panicking();
-    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, signal);
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(signal);
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
     assert!(catch_unwind(AssertUnwindSafe(|| producer.push(&send(1)))).is_err());
     (2..4).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());

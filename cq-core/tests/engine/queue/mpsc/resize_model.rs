@@ -51,11 +51,11 @@ impl Ring {
     }
 }
 
-type Waits<'a> = SharedConsumer<'a, Wc, OnChannel<Option<&'a EventCount>>>;
+type Waits<'a> = SharedConsumer<'a, Wc, OnChannel<&'a EventCount>>;
 
 struct Both<'a> {
     /// Each with the ring that it pushes to.
-    producers: Vec<(SharedProducer<'a, Wc, OnChannel<&'a EventCount>>, usize)>,
+    producers: Vec<(SharedProducer<'a, Wc, &'a EventCount>, usize)>,
     consumer: Waits<'a>,
     event_count: &'a EventCount,
     /// Where to move to before storage on the heap.
@@ -78,7 +78,7 @@ struct Both<'a> {
 
 impl<'a> Both<'a> {
     fn new(
-        (producer, consumer): (SharedProducer<'a, Wc, OnChannel<&'a EventCount>>, Waits<'a>),
+        (producer, consumer): (SharedProducer<'a, Wc, &'a EventCount>, Waits<'a>),
         spare: Option<Spare<'a>>,
         event_count: &'a EventCount,
     ) -> Self {
@@ -277,7 +277,7 @@ fn wraps_at<const N: usize>(from: usize, to: usize, before: [Position; 2], steps
     let (mut queue, event_count) =
         (mpsc::SoftCq::<N>::at(wraps(N)[from] - before[0]), EventCount::default());
     let mut ring = cq_core::queue::mpsc::Ring::<N>::at(wraps(N)[to] - before[1]);
-    run(Both::new(queue.split_with(KEY, &event_count), Some(ring.spare()), &event_count), steps);
+    run(Both::new(queue.split_with(&event_count), Some(ring.spare()), &event_count), steps);
 }
 
 proptest! {
@@ -286,7 +286,7 @@ proptest! {
     #[test]
     fn q12_a_queue_that_is_resized_does_as_the_model_does(promised in 1_u32..9, steps in steps()) {
         let (queue, event_count) = (HeapCq::new(promised).unwrap(), EventCount::default());
-        run(Both::new(queue.split_with(KEY, &event_count), None, &event_count), &steps);
+        run(Both::new(queue.split_with(&event_count), None, &event_count), &steps);
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl Polled {
 /// What threads push, one polls or sleeps for.
 fn lose_nothing<const N: usize>(mut storage: SoftCq<N>, pushes: u64, sleeps: bool) {
     let (event_count, polled) = (EventCount::default(), Polled::default());
-    let (producer, consumer) = storage.split_with(KEY, &event_count);
+    let (producer, consumer) = storage.split_with(&event_count);
     let (mut cq, mut order) = (CompletionQueue::new(consumer), Order::default());
     thread::scope(|threads| {
         for which in 0..PRODUCERS {

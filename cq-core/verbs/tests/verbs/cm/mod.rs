@@ -25,7 +25,7 @@ const OK: Status = Status(0);
 
 /// The calls of an identifier, and the events with which it answers them.
 #[derive(Clone, Debug)]
-struct Script(Arc<Mutex<State>>, descriptor::Raiser);
+struct Script(Arc<Mutex<State>>, Arc<descriptor::Raiser>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -49,7 +49,7 @@ struct State {
 impl Script {
     fn new() -> (Self, Id) {
         let (raiser, readable) = descriptor::channel(1).unwrap();
-        let script = Self(Arc::default(), raiser);
+        let script = Self(Arc::default(), Arc::new(raiser));
         (script.clone(), Id(script, readable))
     }
 
@@ -60,7 +60,7 @@ impl Script {
     /// Queues an event.
     fn play(&self, event: CmEvent, request: Option<Id>) {
         self.with(|state| state.events.push_back((event, request)));
-        self.1.raise(KEY);
+        self.1.raise();
     }
 
     /// Queues an event for a thread that has found none.

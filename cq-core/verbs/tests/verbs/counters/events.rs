@@ -150,7 +150,7 @@ fn n09_events_of_completions_that_were_polled_are_not_spurious() {
 fn n06_a_task_counts_the_events_that_woke_it() {
     const WORK: u64 = 1000;
     let (raiser, mut channel) = waker::channel();
-    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raiser);
+    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(raiser);
     let (mut cq, counters) = counted_cq(consumer);
     let device = thread::spawn(move || {
         (0..WORK).for_each(|wr_id| device.push_or_wait(&wc(wr_id), thread::yield_now).unwrap());

@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use std::sync::Mutex;
+
 use cq_verbs::async_event::AsyncEvent;
 use cq_verbs::task::{Channel, DeviceEvents};
 use rustix::event::{EventfdFlags, eventfd};
@@ -30,12 +32,13 @@ async fn n06_a_task_is_woken_though_many_events_are_unread() {
     let (raiser, events) = waker::channel();
     let unread = Arc::new(AtomicU32::new(100));
     let pile = Pile(events, unread.clone());
-    let raise = move |key: CqKey| {
+    let raiser = Arc::new(Mutex::new(raiser));
+    let signal = (KEY, move || {
         if unread.fetch_add(1, SeqCst) == 0 {
-            raiser.raise(key);
+            raiser.lock().unwrap().raise();
         }
-    };
-    let (mut device, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raise);
+    });
+    let (mut device, consumer) = HeapCq::new(4).unwrap().split_with(signal);
     let (mut cq, mut events) = (CompletionQueue::new(consumer), pile);
     let task = tokio::spawn(async move {
         cq.next_batch(&mut [Wc::default(); 4], &mut events).await.map(<[Wc]>::len)
@@ -91,8 +94,8 @@ async fn n06_a_task_is_woken_by_the_descriptor_of_a_channel() {
     const WORK: u64 = 5000;
     let channel = Eventfd::new();
     let raised = Arc::new(channel.0.try_clone().unwrap());
-    let raise = move |_: CqKey| Eventfd(raised.try_clone().unwrap()).raise(1);
-    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with(KEY, raise);
+    let raise = move || Eventfd(raised.try_clone().unwrap()).raise(1);
+    let (mut device, consumer) = HeapCq::new(16).unwrap().split_with((KEY, raise));
     channel.raise(100); // left from earlier: they wake for nothing
     thread::spawn(move || {
         (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());

@@ -44,8 +44,8 @@ impl Drops {
     }
 }
 
-type Queue = Budgeted<Consumer<'static, Wc, OnChannel<Option<Waker>>>, Arc<Budget>>;
-type Device = Producer<'static, Wc, OnChannel<Waker>>;
+type Queue = Budgeted<Consumer<'static, Wc, OnChannel<Waker>>, Arc<Budget>>;
+type Device = Producer<'static, Wc, Waker>;
 type Waker = Raiser<Arc<WakerChannel>>;
 type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
 
@@ -62,7 +62,7 @@ struct Stand {
 
 fn driver() -> (Driver<Queue, Receiver<Arc<WakerChannel>>>, Device) {
     let (raiser, events) = waker::channel();
-    let (device, consumer) = HeapCq::new(64).unwrap().split_with(KEY, raiser);
+    let (device, consumer) = HeapCq::new(64).unwrap().split_with(raiser);
     (Driver::new(CompletionQueue::new(Budgeted::with_capacity(consumer, 3)), events), device)
 }
 

@@ -113,7 +113,7 @@ async fn queues_that_are_empty_use_no_share() {
     // More of them than a task's share, in one task.
     let queues = (0..300).map(|_| async {
         let (raiser, events) = descriptor::channel(1).unwrap();
-        let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(KEY, raiser);
+        let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(raiser);
         let (mut cq, mut channel) = (CompletionQueue::new(consumer), Channel::new(events).unwrap());
         let mut buffer = [Wc::default()];
         let mut batch = pin!(cq.next_batch(&mut buffer, &mut channel));

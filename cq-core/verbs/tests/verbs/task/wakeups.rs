@@ -129,7 +129,7 @@ async fn a_query_that_uses_its_queue_pair_panics_instead_of_hanging() {
 #[tokio::test]
 async fn a_driver_whose_task_has_used_up_its_budget_polls_all_the_same() {
     let (raiser, events) = descriptor::channel(1).unwrap();
-    let (_device, consumer) = HeapCq::new(64).unwrap().split_with(KEY, raiser);
+    let (_device, consumer) = HeapCq::new(64).unwrap().split_with(raiser);
     let queue = Budgeted::with_capacity(consumer, 1);
     let budget = queue.budget().clone();
     let driver = Driver::new(CompletionQueue::new(queue), Channel::new(events).unwrap());
