@@ -218,7 +218,7 @@
 //! | `SoftCq<N, E>`, `E` of 8 bytes with `InEntry` | 16 + 8 · `N`: 80 for 8, 144 for 16, 528 for 64 |
 //! | `SoftCq<N>`, of `Wc` | 16 + 48 · `N`: 400 for 8, 784 for 16, 3088 for 64 |
 //! | `Flag` | 8 |
-//! | a producer, a consumer | 48, 60; with `InArray` 56, 72 |
+//! | a producer, a consumer | 40, 60; with `InArray` 48, 72 |
 //! | `[E; N]`, the buffer of a poll | the entries, on the stack: of the handler, too |
 //!
 //! An [entry](crate::entry) of one's own, as `Finished` is, costs 8 bytes of RAM and 1 byte for its generation, or 0 with
