@@ -272,7 +272,9 @@
 //! }
 //!
 //! fn on_interrupt() {
-//!     let _ = HANDLER.lock().unwrap().as_mut().map(|queue| queue.push(&Wc::new(7, WcStatus::SUCCESS, 0)));
+//!     if let Some(queue) = HANDLER.lock().unwrap().as_mut() {
+//!         let _ = queue.push_or_overrun(&Wc::new(7, WcStatus::SUCCESS, 0)); // latched: the main loop gets it
+//!     }
 //! }
 //!
 //! let (raiser, _events) = FLAG.take().split();
