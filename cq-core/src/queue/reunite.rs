@@ -54,10 +54,7 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// # Errors
     /// They are not the two sides of one `SoftCq<N, E>`: of two queues, of another capacity, or of a `HeapCq`. Both are
     /// returned, and nothing is changed.
-    #[expect(
-        clippy::result_large_err,
-        reason = "both sides are returned, and there may be no allocator"
-    )]
+    #[expect(clippy::result_large_err, reason = "both sides are returned")]
     pub fn reunite<'a, P: Channel, C>(
         producer: Producer<'a, E, P>,
         consumer: Consumer<'a, E, C>,
