@@ -75,8 +75,7 @@ use core::marker::PhantomData;
 
 use bytemuck::Pod;
 
-#[doc(hidden)]
-pub use crate::queue::slot::{Access, Generation};
+use crate::queue::slot::Generation;
 
 /// What a queue can hold. Its size is 1 to 128 bytes; [`Pod`] means that it has no padding, no invalid values and no
 /// references, and is derived.

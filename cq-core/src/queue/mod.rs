@@ -44,9 +44,9 @@
 //! | on the heap, sized at run time (feature `alloc`) | `HeapCq` | own it |
 //! | in memory shared with other processes or a device | [`raw::RawQueue`] | borrow it |
 //!
-//! A single producer uses no read-modify-write operation. Its channel may, when it raises an event:
-//! [`channel::flag`](crate::channel::flag) does, where the target has them. For several producers, use [`mpsc`], or let them take turns
-//! on a raw queue under a lock.
+//! A single producer uses no read-modify-write operation. Its channel may, when it raises an event, as
+//! [`channel::flag`](crate::channel::flag) does where the target has one. For several producers, use [`mpsc`], or let them
+//! take turns on a raw queue under a lock.
 //!
 //! Queues hold completions, or any other plain old data ([`entry`](crate::entry)); raw ones hold completions. A poll copies
 //! entries to the caller's buffer; [`Consumer::poll_in_place`] lends them where they lie.

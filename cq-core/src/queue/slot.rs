@@ -44,6 +44,9 @@ impl<E: Entry> Memory<E> for Own {
 /// How the memory of a ring is accessed: by its two sides only ([`Generation`]), or by others too
 /// ([`raw::Shared`](super::raw::Shared)). Nothing outside the crate can name this trait, and so nothing else implements it: the
 /// unsafe code of the queue relies on that.
+/// ```compile_fail,E0603
+/// use cq_core::queue::slot::Access;
+/// ```
 pub trait Access<E>: fmt::Debug + 'static {
     /// The number of bits of a generation.
     const BITS: u32;
