@@ -122,8 +122,4 @@ impl ArmWord {
     pub(super) fn adopt(&self, old: &Self) {
         sync::store_u32(&self.0, sync::load_u32(&old.0));
     }
-
-    pub(super) fn reset(&mut self) {
-        sync::store_u32(&self.0, IDLE);
-    }
 }

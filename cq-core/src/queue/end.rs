@@ -185,11 +185,6 @@ impl Ends {
         sync::store_u32(&self.consumer, sync::load_u32(&old.consumer) | ended);
         sync::store_u32(&self.producers, producers);
     }
-
-    pub(super) fn reset(&mut self) {
-        sync::store_u32(&self.producers, 0);
-        sync::store_u32(&self.consumer, 0);
-    }
 }
 
 /// What changes the producers' word.

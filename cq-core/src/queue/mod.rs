@@ -252,11 +252,6 @@ impl Alerts {
             Self { arm: ArmWord::new(), ends: Ends::new(), unused: Unused::new() }
         }
     }
-
-    fn reset(&mut self) {
-        self.arm.reset();
-        self.ends.reset();
-    }
 }
 
 impl Control {
@@ -339,8 +334,7 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         raises: P,
         armed: C,
     ) -> (Producer<'_, E, P>, Consumer<'_, E, C>) {
-        // `Consumer::new` stores the head.
-        self.control.alerts.reset();
+        self.control = Control::new();
         self.slots.reset();
         let queue = NonNull::from(self);
         // SAFETY: `control` is the first field (`repr(C)`). The sides borrow the queue mutably, so no others exist. All

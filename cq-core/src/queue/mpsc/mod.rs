@@ -257,8 +257,7 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
         raises: P,
         armed: C,
     ) -> (SharedProducer<'_, E, P>, SharedConsumer<'_, E, C>) {
-        self.shared.alerts.reset();
-        crate::sync::store_u32(&self.shared.producers, 0);
+        self.shared = Shared::new();
         let Spare { ring } = self.ring.spare();
         let shared = Ref::from(&self.shared);
         // SAFETY: the sides borrow the queue mutably, so no others exist. The ring was reset.
