@@ -99,6 +99,19 @@ macro_rules! foreign_flags {
     };
 }
 
+/// Implements `From` for the causes of errors.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! from_causes {
+    ($($cause:ty => $error:ident::$variant:ident;)+) => {
+        $(impl From<$cause> for $error {
+            fn from(cause: $cause) -> Self {
+                Self::$variant(cause)
+            }
+        })+
+    };
+}
+
 /// Writes the names of the flags that are set, and the bits that have none.
 #[cfg(feature = "defmt")]
 pub fn write_flags<N: defmt::Format>(bits: u32, names: &[(u32, N)], f: defmt::Formatter<'_>) {

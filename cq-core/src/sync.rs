@@ -81,7 +81,7 @@
 //! | dropped completions of a queue | 32 | saturates at 2³² − 2, and those of one call at 2³² − 3 |
 //! | producers of a queue | 32 | saturates: once there were 2³² − 1, leaked ones among them, dropping producers never closes the queue |
 //! | sides of a channel that they share | 32 | saturates: once there were 2³² − 1, leaked ones among them, the channel is not given back |
-//! | the numbers of `channel::thread`'s channels in the process, and of the raisers of one channel | 32 each | wrap. A wait is not refused on a channel that was made 2³², or a multiple of that, channels before or after that of the queue; two raisers so far apart have one key, and spurious wake-ups by each other's events |
+//! | the numbers of `channel::thread`'s channels in the process, and of the raisers of one channel | 32 each | wrap. A wait is not refused on a channel that was made 2³², or a multiple of that, channels before or after that of the queue; nor for a key that a program made with that generation. Two raisers so far apart have one key, and spurious wake-ups by each other's events |
 //! | events of [`channel::flag`](crate::channel::flag) and `channel::waker` | 32 | wraps; exactly 2³² unread events look like none. A queue that is armed again after each event leaves two |
 //! | steps of a backoff, turns of a spin lock | 32 | not reached: both are bounded |
 //!
@@ -241,14 +241,16 @@ pub(crate) fn try_lock(word: &AtomicU32) -> bool {
 
 /// Adds one to a count of sharers, which saturates.
 #[cfg(target_has_atomic = "32")]
-pub(crate) fn join(count: &AtomicU32) {
+#[doc(hidden)]
+pub fn join(count: &AtomicU32) {
     let _ = count.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
 }
 
 /// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did. A
 /// saturated count stays so, because nobody knows how many there are.
 #[cfg(target_has_atomic = "32")]
-pub(crate) fn leave(count: &AtomicU32) -> bool {
+#[doc(hidden)]
+pub fn leave(count: &AtomicU32) -> bool {
     let one_less = |count: u32| if count == u32::MAX { None } else { count.checked_sub(1) };
     count.fetch_update(at(Site::Leave, AcqRel), Relaxed, one_less) == Ok(1)
 }

@@ -54,8 +54,8 @@ impl<T: Channel> Drop for Share<'_, T> {
     }
 }
 
-/// The producer's side, for one queue, and one thread or one interrupt handler. It is not `Sync`, and only the engine copies
-/// it:
+/// The producer's side, for one queue, and one thread or one interrupt handler. It is not `Sync`, and can't be cloned: the
+/// engine copies it for the queue's other sides.
 ///
 /// ```compile_fail,E0599
 /// let mut flag = cq_core::channel::flag::Flag::new();
@@ -168,6 +168,7 @@ pub(super) fn sides<C: Deref<Target: Channel>>(channel: C, other: C) -> (Raiser<
 
 /// The sides that borrow a channel. Unread events are discarded.
 pub(super) fn split<T: Channel>(channel: &mut T) -> (Raiser<Share<'_, T>>, Receiver<Share<'_, T>>) {
+    channel.forsake(); // a receiver that was leaked
     sync::store_u32(&channel.flag().shares, 2);
     // SAFETY: it is borrowed for as long as the shares live.
     let channel = unsafe { Ref::kept(NonNull::from(channel)) };

@@ -66,7 +66,8 @@ impl Shared {
 /// It works for more; raising an event may allocate then.
 #[must_use]
 pub fn channel(queues: usize) -> (Raiser, Receiver) {
-    static CHANNELS: Mutex<u32> = Mutex::new(0);
+    // Far from the numbers that programs give keys of their own.
+    static CHANNELS: Mutex<u32> = Mutex::new(1 << 31);
     let mut number = CHANNELS.lock().unwrap_or_else(PoisonError::into_inner);
     *number = number.wrapping_add(1);
     let shared = Shared { number: *number, ..Shared::default() };
@@ -84,7 +85,8 @@ pub struct Raiser {
 }
 
 impl Raiser {
-    /// Raises an event, and does something before anybody can take it.
+    /// Raises an event, and does something before anybody can take it, under the channel's lock.
+    #[doc(hidden)]
     pub fn raise_and(&self, then: impl FnOnce()) {
         self.channel.change(|state| {
             if !state.waiting.contains(&self.key) {
@@ -145,12 +147,14 @@ impl Receiver {
         changed
     }
 
-    /// [`take_event`](Events::take_event), and something if that was the last one.
+    /// [`take_event`](Events::take_event), and something if that was the last one, under the channel's lock.
+    #[doc(hidden)]
     pub fn take_and(&self, if_empty: impl FnOnce()) -> Option<CqKey> {
         self.change(VecDeque::pop_front, if_empty)
     }
 
-    /// [`forget`](Events::forget), and something if no event is left.
+    /// [`forget`](Events::forget), and something if no event is left, under the channel's lock.
+    #[doc(hidden)]
     pub fn forget_and(&self, key: CqKey, if_empty: impl FnOnce()) {
         self.change(|waiting| waiting.retain(|other| *other != key), if_empty);
     }

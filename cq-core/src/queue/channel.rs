@@ -33,7 +33,7 @@ impl<C: Channel> FailWakeup<C> {
 /// A signal that all sides of one queue can have: every [`Signal`] that can be cloned, and the raisers of
 /// [`channel`](crate::channel), which only the engine can copy. The consumer raises an event with its copy when it
 /// [fails](super::Consumer::fail) the queue. For a signal that can't be
-/// cloned, pass a key and a closure that holds it in an `Arc`.
+/// cloned, pass a key and a closure that holds it in an `Arc`, for one queue.
 ///
 /// On targets without compare-and-swap it is every signal, and none is copied: no other thread can wait for the queue.
 pub trait SplitSignal: Channel {
@@ -44,7 +44,7 @@ pub trait SplitSignal: Channel {
     fn copy(&self, token: &Token) -> Self;
 }
 
-/// What the engine copies a signal with. Nobody else has one.
+/// What the engine copies a signal with. Nobody else makes one; a signal that wraps another one is given it for that.
 #[derive(Debug)]
 pub struct Token(());
 

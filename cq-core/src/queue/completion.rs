@@ -8,7 +8,7 @@ use crate::wc::Wc;
     message = "`{Self}` is no entry of this queue",
     label = "this queue holds `{E}`"
 )]
-pub trait Completion<E> {
+pub trait Completion<E>: sealed::Sealed<E> {
     /// The entry.
     fn entry(&self) -> &E;
 
@@ -64,4 +64,12 @@ impl Completion<Wc> for Tagged {
             Err(_) => true,
         }
     }
+}
+
+/// No other code is called between the publication of the first and of the last slot of a batch: if that panicked, the
+/// unsafe code of the queue would rely on what does not hold.
+mod sealed {
+    pub trait Sealed<E> {}
+    impl<E: super::Entry> Sealed<E> for E {}
+    impl Sealed<super::Wc> for super::Tagged {}
 }

@@ -250,7 +250,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
 
 impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
-    /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)); one that has overrun stays so ([O3](crate::contract#o3)).
+    /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)). A queue that has ended before stays as it ended ([O3](crate::contract#o3)).
     ///
     /// Raises an event the first time, for a thread that waits for the queue: armed or not, because a producer that died may have
     /// disarmed the queue and not have raised the event. A consumer without a signal raises none. Then the caller has to,
@@ -274,7 +274,9 @@ impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// }
     /// ```
     pub fn mark_failed(&mut self) -> FailWakeup<C> {
-        self.ends().note(ByConsumer::Fail);
+        if self.end().is_none() {
+            self.ends().note(ByConsumer::Fail);
+        }
         FailWakeup(self.channel.take_signal())
     }
 }

@@ -16,7 +16,9 @@ const ADOPTED: u32 = 1 << 3;
 
 /// How a queue has ended, for good. Its sides return it as `Option<End>`, which is `None` while the queue runs.
 ///
-/// A queue that has ended in more than one way is said to have ended in the one that is listed first.
+/// A queue ends once: it stays as it ended first, except that one whose consumer is gone is abandoned, however it ended
+/// before. If the consumer fails a queue while a producer overruns it, the queue has failed, and that producer may have been
+/// told of the overrun.
 ///
 /// # Encoding
 /// Two words, so that neither side needs a read-modify-write. The queue runs exactly while both are 0.
@@ -29,7 +31,7 @@ const ADOPTED: u32 = 1 << 3;
 ///
 /// | bit of the consumer's word | meaning | set by |
 /// |---|---|---|
-/// | FAILED | the consumer has failed the queue | [`Consumer::fail`](super::Consumer::fail), which raises an event whatever the arm word is |
+/// | FAILED | the consumer has failed the queue | [`Consumer::fail`](super::Consumer::fail), if it finds that the queue has not ended |
 /// | REPORTED | a poll has reported the end: later polls return no entry | that poll |
 /// | ABANDONED | the consumer is gone | dropping it |
 /// | ADOPTED | the queue replaces one whose producers' word was not 0 | creating it |
@@ -60,21 +62,21 @@ pub enum End {
 
 sentences!(End {
     Self::Abandoned => ("the completion queue's consumer is gone: nothing more will be polled");
-    Self::Overrun { dropped } => ("the completion queue has overrun and dropped {dropped} completions: make it large enough for all that may be outstanding");
-    Self::Failed => ("the completion queue's consumer has failed it: it takes no more completions");
-    Self::Closed => ("the completion queue's producers are gone: it takes no more completions");
+    Self::Overrun { dropped } => ("the completion queue has overrun and takes no more entries: make it large enough for all that may be outstanding ({dropped} were dropped in all)");
+    Self::Failed => ("the completion queue's consumer has failed it: it takes no more entries");
+    Self::Closed => ("the completion queue's producers are gone: it takes no more entries");
 });
 
 impl End {
     /// What the words say: the one place that decodes them. Any values are valid, since others may write to those of a raw
     /// queue.
     #[inline]
-    const fn decode(producers: u32, consumer: u32) -> Option<Self> {
+    fn decode(producers: u32, consumer: u32) -> Option<Self> {
         match (producers, consumer) {
             (0, 0) => None,
             (_, bits) if bits & ABANDONED != 0 => Some(Self::Abandoned),
-            (CLOSED, bits) if bits & FAILED == 0 => Some(Self::Closed),
-            (0 | CLOSED, _) => Some(Self::Failed),
+            (word, bits) if word == 0 || bits & FAILED != 0 => Some(Self::Failed),
+            (CLOSED, _) => Some(Self::Closed),
             (dropped, _) => Some(Self::Overrun { dropped }),
         }
     }
@@ -226,11 +228,11 @@ pub struct Dropped {
 
 impl Dropped {
     /// Whether these have overrun the queue: the moment to report its failure ([O2](crate::contract#o2),
-    /// [O4](crate::contract#o4)). `true` once in the life of a queue.
+    /// [O4](crate::contract#o4)). `true` at most once in the life of a queue.
     #[must_use]
     pub const fn is_first(&self) -> bool {
         matches!(self.end, End::Overrun { dropped } if dropped == self.lost)
     }
 }
 
-sentences!(Dropped { Self { lost, end } => ("{lost} completions were dropped: {end}"); });
+sentences!(Dropped { Self { lost, end } => ("{lost} entries were dropped: {end}"); });

@@ -83,7 +83,7 @@
 //!
 //! # The end of a queue
 //! A queue ends when it overruns, when [`Consumer::fail`] is called, when its last producer or its consumer is dropped. [`End`]
-//! says which. The consumer can still poll what was stored. A [raw] queue outlives its sides. The end is recorded in one place,
+//! says which. A consumer that is there can still poll what was stored. A [raw] queue outlives its sides. The end is recorded in one place,
 //! so a side that is created later finds it too.
 //!
 //! Each end wakes the other side: a consumer that sleeps on the queue's channel by an event, a producer in
@@ -154,8 +154,8 @@ use core::ptr::NonNull;
 use self::arm::ArmWord;
 pub use self::capacity::CapacityError;
 #[doc(hidden)]
-pub use self::channel::{Channel, FailWakeup, Token};
-pub use self::channel::{NoChannel, OnChannel, SplitSignal};
+pub use self::channel::Token;
+pub use self::channel::{Channel, FailWakeup, NoChannel, OnChannel, SplitSignal};
 #[doc(hidden)]
 pub use self::completion::Completion;
 pub use self::completion::Tagged;

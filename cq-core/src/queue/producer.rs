@@ -93,7 +93,9 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// As for `push`, with [the number](BatchError::stored) of those that are stored: push the others again later.
     #[inline(always)]
     pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), BatchError> {
-        match self.store_fitting(batch) {
+        let stored = self.write_fitting(batch);
+        self.notify_of(batch, stored);
+        match stored {
             stored if stored == batch.len() => Ok(()),
             stored => Err(BatchError { stored, why: self.why_not() }),
         }
@@ -160,11 +162,13 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// [last ones](Dropped::lost) are dropped.
     #[inline(always)]
     pub fn push_batch_or_overrun<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
-        let stored = self.store_fitting(batch);
+        let stored = self.write_fitting(batch);
         match u32::try_from(batch.len() - stored).unwrap_or(u32::MAX) {
-            0 => Ok(()),
-            lost => Err(self.overrun(lost)),
+            0 => self.notify_of(batch, stored),
+            // It raises the event, also of those that are stored.
+            lost => return Err(self.overrun(lost)),
         }
+        Ok(())
     }
 
     /// How the queue has ended, if it has. Everything that the consumer did before it ended the queue is visible then.
@@ -275,17 +279,24 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
         self.notify(|| completion.is_urgent());
     }
 
-    /// Stores the first entries, as many as there are free slots, and returns their number.
+    /// Stores the first entries, as many as there are free slots, and returns their number. Raises no event.
     #[inline]
-    fn store_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
+    fn write_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
         let stored = &batch[..self.free(batch.len())];
         if !stored.is_empty() {
             // SAFETY: as in `store`; all these positions are before the limit.
             unsafe { self.ring.write_all(self.tail.position(), stored) };
             self.tail = self.tail.after(stored.len() as Position);
-            self.notify(|| stored.iter().any(T::is_urgent));
         }
         stored.len()
+    }
+
+    /// Raises the event if the consumer armed for one of the first entries, which are stored.
+    #[inline(always)]
+    fn notify_of<T: Completion<E>>(&self, batch: &[T], stored: usize) {
+        if stored > 0 {
+            self.notify(|| batch.iter().take(stored).any(T::is_urgent));
+        }
     }
 
     /// Raises the event if the consumer armed for what was stored. `urgent`: whether that is what a consumer armed for
@@ -383,6 +394,10 @@ sentences!(PushError {
     Self::Full => ("the completion queue is full: push again once the consumer has polled");
     Self::Ended(end) => ("{end}");
 });
+
+crate::from_causes! {
+    End => PushError::Ended;
+}
 
 /// A batch was not stored as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -218,7 +218,7 @@ impl<'a> RawQueue<'a> {
     }
 
     /// Returns the consumer, starting at `position`. All slots before it are released. For a consumer that raises an
-    /// event when it [fails](super::Consumer::fail) the queue, `channel` is `OnChannel { key, signal: Some(signal) }`.
+    /// event when it [fails](super::Consumer::fail) the queue, `channel` is [`OnChannel::with`](super::OnChannel::with) a signal.
     #[inline]
     #[must_use]
     pub fn into_consumer<C>(self, position: Position, channel: C) -> RawConsumer<'a, C> {

@@ -31,8 +31,8 @@ pub enum PollError {
 }
 
 sentences!(PollError {
-    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} of its completions: make it large enough for all requests outstanding on its queue pairs");
-    Self::Overrun { dropped: None } => ("the completion queue overran: make it large enough for all requests outstanding on its queue pairs");
+    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} entries: make it large enough for all that may be outstanding");
+    Self::Overrun { dropped: None } => ("the completion queue overran: make it large enough for all that may be outstanding");
     Self::Failed => ("the completion queue has failed and gets no more completions: destroy it");
     Self::Closed => ("the completion queue's producers are gone, and everything they stored has been polled");
     Self::Device(code) => ("the device failed to poll the completion queue (code {code})");
@@ -89,29 +89,17 @@ pub enum WaitError {
     Interrupted,
 }
 
-impl From<PollError> for WaitError {
-    fn from(error: PollError) -> Self {
-        Self::Poll(error)
-    }
-}
-
-impl From<ArmError> for WaitError {
-    fn from(error: ArmError) -> Self {
-        Self::Arm(error)
-    }
-}
-
-impl From<EventError> for WaitError {
-    fn from(error: EventError) -> Self {
-        Self::Event(error)
-    }
+crate::from_causes! {
+    PollError => WaitError::Poll;
+    ArmError => WaitError::Arm;
+    EventError => WaitError::Event;
 }
 
 sentences!(WaitError {
     Self::Poll(_) => ("the completion queue can't be polled");
     Self::Arm(_) => ("the completion queue can't be armed");
     Self::Event(_) => ("the channel can't be read or slept on");
-    Self::WrongChannel(key) => ("the channel does not serve completion queue {key}: wait on the channel that the queue was made with");
+    Self::WrongChannel(key) => ("the channel does not serve completion queue {key}: wait on the channel that the queue was made with; a queue without one can only be polled");
     Self::OtherQueue(key) => ("the channel also serves completion queue {key}, whose event was taken: wait on a channel of this queue alone");
     Self::Interrupted => ("the wait was interrupted, by a signal or because a stop was asked for");
 }

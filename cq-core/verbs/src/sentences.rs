@@ -28,14 +28,4 @@ macro_rules! numbered_sentences {
 }
 pub(crate) use numbered_sentences;
 
-/// Implements `From` for the causes of errors.
-macro_rules! from {
-    ($($cause:ty => $error:ident::$variant:ident;)+) => {
-        $(impl From<$cause> for $error {
-            fn from(cause: $cause) -> Self {
-                Self::$variant(cause)
-            }
-        })+
-    };
-}
-pub(crate) use from;
+pub(crate) use cq_core::from_causes as from;

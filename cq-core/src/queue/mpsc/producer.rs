@@ -48,10 +48,10 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     /// [`Ended`](PushError::Ended): nothing can be pushed any more.
     #[inline]
     pub fn push<T: Completion<E>>(&mut self, completion: &T) -> Result<(), PushError> {
-        match self.store(core::slice::from_ref(completion), IfFull::Leave) {
-            (_, None) => Ok(()),
-            (_, Some(lack)) => Err(self.why_not(lack)),
-        }
+        let one = core::slice::from_ref(completion);
+        let reserved = self.store(one, IfFull::Leave);
+        self.notify_of(one, reserved);
+        reserved.lack.map_or(Ok(()), |lack| Err(self.why_not(lack)))
     }
 
     /// [`push`](Self::push) for a batch: stores the first entries, as many as there are free slots. They are contiguous in the
@@ -64,10 +64,10 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         &mut self,
         batch: &[T],
     ) -> Result<(), BatchError<PushError>> {
-        match self.store(batch, IfFull::Leave) {
-            (_, None) => Ok(()),
-            (stored, Some(lack)) => Err(BatchError { stored, why: self.why_not(lack) }),
-        }
+        let reserved = self.store(batch, IfFull::Leave);
+        self.notify_of(batch, reserved);
+        let unstored = |lack| BatchError { stored: reserved.count, why: self.why_not(lack) };
+        reserved.lack.map_or(Ok(()), |lack| Err(unstored(lack)))
     }
 
     /// [`push`](Self::push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
@@ -129,13 +129,14 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         &mut self,
         batch: &[T],
     ) -> Result<(), OverrunError> {
-        match self.store(batch, IfFull::Close) {
-            (_, None) => Ok(()),
-            (_, Some(Lack::Resized)) => Err(OverrunError::Resized),
-            (stored, Some(Lack::Full | Lack::Ended)) => {
-                Err(OverrunError::Dropped(self.overrun(batch.len() - stored)))
-            }
+        let reserved = self.store(batch, IfFull::Close);
+        match reserved.lack {
+            None => self.notify_of(batch, reserved),
+            Some(Lack::Resized) => return Err(OverrunError::Resized),
+            // It raises the event, also of those that are stored.
+            Some(_) => return Err(self.overrun(batch.len() - reserved.count).into()),
         }
+        Ok(())
     }
 
     /// How the queue has ended, if it has. Everything that the consumer did before it ended the queue is visible then.
@@ -205,24 +206,28 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
         (self.ring, self.cached_head) = (to.ring.clone(), CachedHead::of(&to.ring));
     }
 
-    /// Stores the first entries, as many as there are free slots. Returns their number, and why not all.
+    /// Stores the first entries, as many as there are free slots. Returns where, and why not all. Raises no event.
     #[inline(always)]
-    fn store<T: Completion<E>>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<Lack>) {
-        if batch.is_empty() {
-            return (0, None);
-        }
-        if self.shared.alerts.ends.refuses() {
-            return (0, Some(Lack::Ended));
+    fn store<T: Completion<E>>(&mut self, batch: &[T], if_full: IfFull) -> Reserved {
+        let alerts = &self.shared.alerts;
+        if batch.is_empty() || alerts.ends.refuses() {
+            let lack = (!batch.is_empty()).then_some(Lack::Ended);
+            return Reserved { position: 0, count: 0, lack };
         }
         let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
-        let stored = &batch[..reserved.count];
         // SAFETY: this producer has reserved the positions, so they are its own. The consumer has released their slots,
         // which the load of `CachedHead` has acquired.
-        unsafe { self.ring.ring.write_all(reserved.position, stored) };
-        if !stored.is_empty() {
-            self.notify(|| stored.iter().any(T::is_urgent) || self.unblocks(reserved));
+        unsafe { self.ring.ring.write_all(reserved.position, &batch[..reserved.count]) };
+        reserved
+    }
+
+    /// Raises the event if the consumer armed for what is stored.
+    #[inline(always)]
+    fn notify_of<T: Completion<E>>(&self, batch: &[T], reserved: Reserved) {
+        if reserved.count > 0 {
+            let is_urgent = || batch.iter().take(reserved.count).any(T::is_urgent);
+            self.notify(|| is_urgent() || self.unblocks(reserved));
         }
-        (stored.len(), reserved.lack)
     }
 
     /// Whether a consumer that found these positions unpublished may have missed something after them: an entry
@@ -301,6 +306,11 @@ sentences!(PushError {
     Self::Ended(end) => ("{end}");
 });
 
+crate::from_causes! {
+    End => PushError::Ended;
+    Dropped => OverrunError::Dropped;
+}
+
 /// Why one of several producers that [overrun](SharedProducer::push_or_overrun) a full queue did not store an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -316,6 +326,3 @@ sentences!(OverrunError {
     Self::Dropped(dropped) => ("{dropped}");
     Self::Resized => ("{}", PushError::Resized);
 });
-
-#[cfg(test)]
-mod tests;

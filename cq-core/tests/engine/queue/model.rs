@@ -44,9 +44,11 @@ pub struct Model<T = Tagged> {
     pub unreleased: usize,
     /// How many were dropped when it had not ended otherwise.
     dropped: u32,
-    pub is_failed: bool,
+    is_failed: bool,
     is_closed: bool,
     is_abandoned: bool,
+    /// Whether the consumer has raised the event of a failure, which it does once.
+    has_raised: bool,
     armed: Option<Notify>,
     events: u32,
 }
@@ -62,6 +64,7 @@ impl<T: Copy> Model<T> {
             is_failed: false,
             is_closed: false,
             is_abandoned: false,
+            has_raised: false,
             armed: None,
             events: 0,
         }
@@ -70,9 +73,9 @@ impl<T: Copy> Model<T> {
     pub fn end(&self) -> Option<End> {
         match *self {
             Self { is_abandoned: true, .. } => Some(End::Abandoned),
-            Self { dropped: 1.., .. } => Some(End::Overrun { dropped: self.dropped }),
             Self { is_failed: true, .. } => Some(End::Failed),
             Self { is_closed: true, .. } => Some(End::Closed),
+            Self { dropped: 1.., .. } => Some(End::Overrun { dropped: self.dropped }),
             _ => None,
         }
     }
@@ -95,6 +98,12 @@ impl<T: Copy> Model<T> {
             self.fire(stored.iter().any(self.is_urgent));
         }
         stored.len()
+    }
+
+    /// A queue that has ended stays as it ended.
+    pub fn fail(&mut self) {
+        self.is_failed |= self.end().is_none();
+        self.events += u32::from(!mem::replace(&mut self.has_raised, true));
     }
 
     pub fn push_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped> {
@@ -241,9 +250,7 @@ impl<'a, E: Modelled + std::fmt::Debug> Both<'a, E> {
             }
             (Step::Fail, _, Some(app)) => {
                 app.fail();
-                // Once.
-                self.model.events += u32::from(!self.model.is_failed);
-                self.model.is_failed = true;
+                self.model.fail();
             }
             _ => {}
         }

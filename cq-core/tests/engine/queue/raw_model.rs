@@ -164,7 +164,7 @@ impl<'a> Both<'a> {
             }
             Step::Fail => {
                 self.consumer.fail();
-                self.model.is_failed = true;
+                self.model.fail();
             }
         }
         let unpolled = self.model.unpolled.len();

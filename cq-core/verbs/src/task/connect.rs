@@ -50,7 +50,10 @@ async fn swap<const N: usize>(
     let mut swap = Swap::new(step, body);
     loop {
         let bytes = match swap.next()? {
-            Next::Send(bytes) => stream.write(bytes).await,
+            Next::Send(bytes) => match stream.write(bytes).await {
+                Ok(sent) => stream.flush().await.map(|()| sent),
+                failed => failed,
+            },
             Next::Receive(buffer) => stream.read(buffer).await,
             Next::Done(theirs) => return Ok(theirs),
         };

@@ -7,9 +7,10 @@ use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{self, HeapCq, OnChannel, mpsc};
 use cq_core::shared_cq::SharedCq;
 use cq_core::sync::{Site, death};
-use cq_core::transport::{Arm, Armed, CqKey, Notify, PollError, Signal};
+use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, PollError, Signal};
 use cq_core::wc::Wc;
 use cq_verbs::polling::ArmWc;
+use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::queue::{KEY, numbered};
@@ -62,6 +63,29 @@ fn n06_who_sleeps_is_woken_as_another_thread_fails_the_queue() {
         let channel = Channel::new(1);
         let sides = mpsc::HeapCq::new(2).unwrap().split_with(Raiser(channel.clone()));
         fail_asleep(sides, channel, mpsc::SharedConsumer::<Wc, Waits>::fail);
+    });
+}
+
+const CHANGED: &str = "an end that was reported has changed";
+
+/// The producer overruns the queue as the consumer fails it. What the first poll reports stays, for both sides.
+#[test]
+fn o03_an_end_that_was_reported_stays() {
+    model("failed as the producer overruns", || {
+        let (mut producer, mut consumer) = HeapCq::new(1).unwrap().split();
+        producer.push(&numbered(1)).unwrap();
+        let overruns = thread::spawn(move || {
+            let _dropped = producer.push_or_overrun(&numbered(2));
+            producer
+        });
+        consumer.fail();
+        let mut poll = || consumer.poll(&mut [Wc::default()]);
+        // The second one is stored if the first has been polled, and the failure not been seen.
+        let reported = (0..3).find_map(|_| poll().err()).unwrap();
+        let producer = overruns.join().unwrap();
+        assert_eq!(poll(), Err(reported), "{CHANGED}");
+        let is_failed = producer.end() == Some(queue::End::Failed);
+        assert_eq!(is_failed, reported == PollError::Failed, "{CHANGED}");
     });
 }
 

@@ -33,6 +33,20 @@ fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
     }
 }
 
+/// S2: so a queue that has had that many producers is never closed.
+#[test]
+fn s02_a_count_that_has_saturated_stays_so() {
+    use cq_core::sync::{AtomicU32, join, leave, load_u32};
+    let count = AtomicU32::new(u32::MAX - 2);
+    assert!(!leave(&count), "not the last one");
+    (0..3).for_each(|_| join(&count));
+    assert!([(); 4].map(|()| leave(&count)).iter().all(|is_last| !is_last), "nobody knows");
+    assert_eq!(load_u32(&count), u32::MAX);
+    let count = AtomicU32::new(0);
+    (0..2).for_each(|_| join(&count));
+    assert_eq!([(); 3].map(|()| leave(&count)), [false, true, false]);
+}
+
 #[test]
 fn n06_a_channel_that_can_not_be_cloned_keeps_no_queue_open() {
     /// But for the consumer.
