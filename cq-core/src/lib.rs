@@ -49,8 +49,8 @@
 //! | [`contract`], [`guide`] | the rules of behaviour, cited by number (`C4`, `N6`); a guide to firmware |
 //!
 //! # The protocol
-//! 1. The producer writes an entry into the next slot. It stores one word last, with Release; the generation in that
-//!    word marks the slot as published. The consumer loads it with Acquire: there is no producer index.
+//! 1. The producer writes an entry into the next slot. It stores one word last, or a byte beside the slot, with Release; the
+//!    generation in it marks the slot as published. The consumer loads it with Acquire: there is no producer index.
 //! 2. The consumer copies published entries, or reads them in place, then releases their slots: it stores its head with Release.
 //!    The producer loads the head with Acquire only when its cached copy makes the ring look full.
 //! 3. If the ring is full, `push` stores nothing; `push_or_overrun` drops the completion and latches the overrun for good. The
@@ -65,7 +65,7 @@
 //! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage; the traits of [`transport`] for `Box<T>` |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
 //! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
-//! | `portable-atomic` | `async` on targets without compare-and-swap |
+//! | `portable-atomic` | what `async` needs on targets without compare-and-swap; with `--cfg portable_atomic_unsafe_assume_single_core`, or a critical section |
 //! | `serde` | `Serialize` and `Deserialize` for numbers, keys and errors |
 //! | `defmt` | `Format` for completions, numbers, keys and errors |
 #![cfg_attr(not(loom), no_std)]

@@ -58,7 +58,7 @@
 //! |---|---|---|
 //! | [`PollCq`] | every transport | [P1](crate::contract#p1)–[P7](crate::contract#p7), [O3](crate::contract#o3) |
 //! | [`Capacity`] | a queue that knows how many completions it holds | [O1](crate::contract#o1) |
-//! | [`Arm`] | a transport that can raise events | [N1](crate::contract#n1)–[N4](crate::contract#n4), [N11](crate::contract#n11) |
+//! | [`Arm`] | a transport that can raise events | [N1](crate::contract#n1)–[N4](crate::contract#n4), [N6](crate::contract#n6), [N11](crate::contract#n11) |
 //! | [`Events`], [`Block`] | the consumer side of a channel | [N5](crate::contract#n5), [N7](crate::contract#n7)–[N10](crate::contract#n10) |
 //! | [`AsyncChannel`] | a channel that a task waits for | [N5](crate::contract#n5), [N6](crate::contract#n6) |
 //! | [`Signal`] | the producer side of a channel | [N9](crate::contract#n9) |
@@ -211,7 +211,7 @@ pub trait AsyncChannel: Events {
 
 /// The producer side of a channel, for one queue: an eventfd, a waker, `SEV`.
 #[diagnostic::on_unimplemented(
-    note = "a closure is a `Signal` with the key of its queue: `(key, || …)`"
+    note = "a raiser is moved into its queue, not lent; a closure is a `Signal` with the key of its queue: `(key, || …)`"
 )]
 pub trait Signal {
     /// The key that the queue's events carry. It is always the same, and no other queue of the channel has it.

@@ -1,4 +1,4 @@
-//! Work completions: the layout of `struct ibv_wc`, with accessors that never read an undefined field.
+//! Work completions: the layout of `struct ibv_wc`, with a view by status that never reads an undefined field.
 //!
 //! ```
 //! use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -37,7 +37,10 @@ use crate::entry::{Entry, InEntry};
 ///
 /// [`wr_id`](Self::wr_id), [`status`](Self::status) and [`qp_num`](Self::qp_num) are always valid. The other fields are
 /// read through [`result`](Self::result), because an error leaves most of them undefined ([C4](crate::contract#c4)).
-/// Devices build a completion with [`new`](Self::new) and the `with_` methods.
+/// Devices build a completion with [`new`](Self::new) and the `with_` methods, or of a [`Failed`](Self::failed).
+///
+/// Two completions are equal if all their bytes but the padding are, those of undefined fields among them, which `Debug` does
+/// not show: compare their results to leave them out.
 #[must_use]
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Pod, Zeroable)]

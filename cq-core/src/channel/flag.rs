@@ -14,8 +14,8 @@
 //!
 //! # How it works
 //! A word counts raised events, and the receiver remembers how many it has taken. After a merge, the consumer sees
-//! the writes before every raise, because each one is a Release of the word. The count is exact up to 2³² unread
-//! events; a queue that is armed again after each event leaves at most two. The other word counts the sides, so that
+//! the writes before every raise, because each one is a Release of the word. It tells up to 2³² − 1 unread
+//! events from none; a queue that is armed again after each event leaves at most two. The other word counts the sides, so that
 //! [`reunite`](super::Raiser::reunite) knows whether it is given all of them.
 //!
 //! The queue's key is the address of the flag, which is another one's only after the flag is gone.

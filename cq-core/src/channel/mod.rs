@@ -26,7 +26,7 @@
 //! | `waker` | a task of any executor | feature `async` |
 //!
 //! Each makes the keys of its queues. A raiser is moved into the one queue that it is for, by `split_with`; the engine
-//! copies it for the queue's other sides, and nobody else can. A wait for a queue on another one's channel fails with
+//! copies it for the queue's other sides. A closure that raises by one raiser for two queues loses events. A wait for a queue on another one's channel fails with
 //! [`WrongChannel`](crate::transport::WaitError::WrongChannel).
 //!
 //! [`route`] shares one channel between several queues. A channel with a descriptor, for event loops, is in cq-verbs. A

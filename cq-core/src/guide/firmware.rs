@@ -3,7 +3,8 @@
 //!
 //! A whole program, for a DMA engine of your own. It is what runs on a microcontroller, except that the last two items
 //! model the engine and the core, so that it runs on the host. It needs the crates `bytemuck`, with the feature `derive`, and
-//! `static_cell`:
+//! `static_cell`, which on a core without compare-and-swap needs `--cfg portable_atomic_unsafe_assume_single_core`, or is
+//! replaced by [what a board adds](#what-a-board-adds):
 //!
 //! ```
 //! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -240,8 +241,9 @@
 //! generation is `Generation::new` with a number of your own.
 //!
 //! # After an overrun
-//! Both sides of a queue that has overrun, or ended, give it back, with the raiser, and it is split again: another start would
-//! find the static taken. The handler's side comes back as it went, through its static:
+//! Both sides of a queue that has overrun, or that was failed, give it back, with the raiser, and it is split again: another
+//! start would find the static taken. The handler's side comes back as it went, through its static; in the program above it is
+//! a `Handler`, whose `next` goes on where it was:
 //!
 //! ```
 //! use std::sync::Mutex; // on a board, that of `cortex_m::interrupt`, with a `RefCell`
@@ -289,8 +291,10 @@
 //! # Ok::<(), PollError>(())
 //! ```
 //!
-//! An interrupt in between finds no producer, and leaves its descriptors to the next one. What was dropped is known by the
-//! descriptors; the guide to recovery of cq-verbs says how a program goes on. A flag whose raiser was dropped with its
+//! An interrupt in between finds no producer, and pushes nothing. So pend it once after the restart, as by `NVIC::pend`: its
+//! handler pushes what was finished meanwhile, for which no other interrupt may come. Which transfers were dropped is known by
+//! their positions, from the one after the last that was polled; how they went is lost, if the handler frees a descriptor before
+//! it pushes. The guide to recovery of cq-verbs says how a program goes on. A flag whose raiser was dropped with its
 //! producer is lost, as is a queue one side of which was: keep them. Both sides of a flag
 //! [give it back](crate::channel::Raiser::reunite), too.
 //!

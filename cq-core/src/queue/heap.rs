@@ -50,7 +50,8 @@ pub(super) fn storage_for(capacity: u32) -> Result<usize, CapacityError> {
 }
 
 impl HeapCq {
-    /// An empty queue for `capacity` completions, which need not be a power of two.
+    /// An empty queue for `capacity` completions, which need not be a power of two: it is full with the next one
+    /// ([O1](crate::contract#o1)).
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).
@@ -60,7 +61,8 @@ impl HeapCq {
 }
 
 impl<E: Entry> HeapCq<E> {
-    /// An empty queue for `capacity` [entries](crate::entry), which need not be a power of two.
+    /// An empty queue for `capacity` [entries](crate::entry), which need not be a power of two: it is full with the next one
+    /// ([O1](crate::contract#o1)).
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).

@@ -411,11 +411,7 @@ pub struct BatchError<W = PushError> {
 
 impl<W: fmt::Display> fmt::Display for BatchError<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} completions of the batch are stored, and no others: {}",
-            self.stored, self.why
-        )
+        write!(f, "{} entries of the batch are stored, and no others: {}", self.stored, self.why)
     }
 }
 

@@ -18,7 +18,7 @@ pub struct ReuniteError<P, C>(
 
 impl<P, C> fmt::Display for ReuniteError<P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("these are not both sides, and the only ones, of one queue or channel of this type: give back the two that one `split` returned")
+        f.write_str("these are not the two sides of one queue of this capacity and entry, or of one channel, or others share it still")
     }
 }
 

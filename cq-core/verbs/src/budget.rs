@@ -1,5 +1,5 @@
 //! Reservations of completion-queue entries, so that a completion queue can't overrun. Available on targets with
-//! compare-and-swap.
+//! compare-and-swap; with the feature `alloc` a budget is on the heap, else in [a place of your own](Budgeted::new_in).
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;

@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use bytemuck::Zeroable;
 use cortex_m::interrupt::{self, Mutex};
+use cortex_m::peripheral::SCB;
 use cortex_m::{Peripherals, asm};
 use cortex_m_rt::{entry, exception};
 use cortex_m_semihosting::debug::{self, EXIT_SUCCESS};
@@ -81,11 +82,14 @@ fn start(finished: CompletionQueue<Finished>, (queue, raiser): Parts) -> Cq {
     CompletionQueue::new(consumer)
 }
 
-/// Splits a queue that has ended again. An interrupt that comes meanwhile leaves its descriptors to the next one.
+/// Splits a queue that has ended again. An interrupt that comes meanwhile pushes nothing, so another one follows.
 fn restart(cq: Cq) -> Cq {
     let handler = interrupt::free(|cs| HANDLER.borrow(cs).take());
     let Handler { finished, queue } = handler.expect("`start` has put it there");
-    start(finished, SoftCq::reunite(queue, cq.into_transport()).expect("the sides of one queue"))
+    let parts = SoftCq::reunite(queue, cq.into_transport()).expect("the sides of one queue");
+    let cq = start(finished, parts);
+    SCB::set_pendsv();
+    cq
 }
 
 /// Sleeps until an interrupt, unless an event is pending. With interrupts masked, none comes between the look and the WFI,

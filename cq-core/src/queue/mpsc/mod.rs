@@ -80,6 +80,10 @@
 //! [`PushError::Resized`] and have to [`follow`](SharedProducer::follow). The consumer takes the old ring's last entry before
 //! the new ring's first, so each producer's order is kept. An arm stays in force, because the arm word is the same.
 //!
+//! # Static queues
+//! One in a static is split once: unlike a queue with one producer, it is not had again from its sides, since every clone of a
+//! producer would have to come back.
+//!
 //! # Targets
 //! Producers reserve by a 64-bit compare-and-swap. A 32-bit word leaves 30 bits for the position, besides the two
 //! marks. It wraps after 2³⁰ entries, and a producer that was preempted between its load of the word and its

@@ -35,9 +35,9 @@ impl<F: Fixture> Tested<F> {
         self.complete(Self::kind(self.completed));
     }
 
-    /// The entry of such a completion.
-    pub fn expected(&self, number: u64) -> EntryOf<F> {
-        self.fixture.expected(Self::kind(number), number)
+    /// Whether this is the entry of such a completion.
+    pub fn is_expected(&self, entry: &EntryOf<F>, number: u64) -> bool {
+        self.fixture.is_expected(entry, Self::kind(number), number)
     }
 
     /// Completes a request that is urgent, if armed for [`Notify::Solicited`], or else one that is not. Returns whether the

@@ -87,6 +87,7 @@ faults! {
     /// The same for solicited completions alone.
     RaisesSolicitedAtTheEdge: "N6",
     WrongKey: "N8",
+    ServesNobody: "N8",
     NotAcknowledged: "N7",
 }
 
@@ -220,6 +221,10 @@ impl Events for Device {
             state.armed = None;
         }
         Ok(event)
+    }
+
+    fn serves(&self, _: CqKey) -> bool {
+        FAULT.get() != Fault::ServesNobody
     }
 }
 

@@ -76,7 +76,8 @@ impl<Q: Post, B: Deref<Target = Budget>, const QUEUES: usize> Reserved<Q, B, QUE
         &self.qp
     }
 
-    /// The queue pair, to post requests: at most as many as are [usable](Self::usable).
+    /// The queue pair, to post requests: at most as many as are [usable](Self::usable). It has to stay here: one that is taken
+    /// out, as by `mem::replace`, completes on after its entries were given back.
     pub const fn get_mut(&mut self) -> &mut Q {
         &mut self.qp
     }
