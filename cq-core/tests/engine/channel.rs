@@ -212,7 +212,7 @@ fn n09_a_flag_is_had_again_from_its_two_sides_and_from_no_others() {
     let [mut flag, mut other] = [(); 2].map(|()| Flag::new());
     let ((raiser, events), (of_other, its_events)) = (flag.split(), other.split());
     let refused = raiser.reunite(its_events).unwrap_err();
-    assert!(refused.to_string().contains("both sides"));
+    assert!(refused.to_string().contains("not the two sides"));
     let ReuniteError(raiser, its_events) = refused;
     raiser.raise();
     let flag = raiser.reunite(events).unwrap();

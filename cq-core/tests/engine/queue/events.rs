@@ -98,3 +98,27 @@ fn n06_a_signal_that_panics_is_raised_again_by_the_next_completion() {
     (2..4).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());
     assert_eq!((raised.load(SeqCst), drain(&mut consumer)), (2, Ok(vec![1, 2, 3])));
 }
+
+/// What is dropped is counted before the event is raised.
+#[test]
+fn o03_a_signal_that_panics_hides_no_overrun() {
+    macro_rules! overruns {
+        ($queue:path) => {
+            let (signal, raised) = panicking();
+            let (mut producer, mut consumer) = <$queue>::new(2).unwrap().split_with(signal);
+            assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
+            let batch = [1, 2, 3, 4, 5].map(send);
+            let push = || producer.push_batch_or_overrun(&batch);
+            assert!(catch_unwind(AssertUnwindSafe(push)).is_err());
+            assert_eq!(raised.load(SeqCst), 1, "for all of them");
+            assert_eq!(consumer.end(), Some(End::Overrun { dropped: 3 }));
+            assert_eq!(drain(&mut consumer), Ok(vec![1, 2]));
+            assert_eq!(drain(&mut consumer), Err(PollError::Overrun { dropped: Some(3) }));
+        };
+    }
+    overruns!(HeapCq);
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    {
+        overruns!(cq_core::queue::mpsc::HeapCq);
+    }
+}
