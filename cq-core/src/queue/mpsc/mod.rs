@@ -96,6 +96,8 @@ mod heap;
 mod producer;
 mod reservation;
 
+use core::fmt;
+
 pub use self::consumer::{ResizeError, SharedConsumer};
 #[cfg(feature = "alloc")]
 pub use self::heap::HeapCq;
@@ -189,13 +191,20 @@ pub struct Spare<'a, E: Entry = Wc> {
 }
 
 /// The ring that a queue was resized to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NewRing<'a, E: Entry = Wc> {
     ring: SharedRing<'a, E>,
     /// The queue, by address.
     of: Ref<'a, Shared>,
     /// Keeps the address from being another queue's.
     _queue: Owner,
+}
+
+impl<E: Entry + fmt::Debug> fmt::Debug for NewRing<'_, E> {
+    /// Does not look at the queue, which may be gone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewRing").field("ring", &self.ring).finish_non_exhaustive()
+    }
 }
 
 /// A queue for several producers with inline storage for `N` entries; `N` is a power of two.
