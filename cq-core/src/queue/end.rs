@@ -1,4 +1,7 @@
-//! Whether a queue has ended, and how. Recorded here and nowhere else: [`End`] documents the words and their encodings.
+//! Whether a queue has ended, and how. Recorded here and nowhere else: [`End`] documents the words and their encodings. And
+//! what a push says that could not store everything.
+
+use core::fmt;
 
 use crate::sentences::sentences;
 use crate::sync::{self, AtomicU32, const_unless_loom};
@@ -236,3 +239,41 @@ impl Dropped {
 }
 
 sentences!(Dropped { Self { lost, end } => ("{lost} entries were dropped: {end}"); });
+
+/// Why an entry was not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum PushError {
+    /// There is no free slot until the consumer has polled. Push it again later.
+    Full,
+    /// The queue has ended, for good.
+    Ended(End),
+}
+
+sentences!(PushError {
+    Self::Full => ("the completion queue is full: push again once the consumer has polled");
+    Self::Ended(end) => ("{end}");
+});
+
+crate::from_causes! {
+    End => PushError::Ended;
+}
+
+/// A batch was not stored as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct BatchError<W = PushError> {
+    /// How many entries are stored: the first ones.
+    pub stored: usize,
+    /// Why the others are not.
+    pub why: W,
+}
+
+impl<W: fmt::Display> fmt::Display for BatchError<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} entries of the batch are stored, and no others: {}", self.stored, self.why)
+    }
+}
+
+impl<W: fmt::Debug + fmt::Display> core::error::Error for BatchError<W> {}

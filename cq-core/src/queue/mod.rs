@@ -83,8 +83,8 @@
 //!
 //! # The end of a queue
 //! A queue ends when it overruns, when [`Consumer::fail`] is called, when its last producer or its consumer is dropped. [`End`]
-//! says which. A consumer that is there can still poll what was stored. A [raw] queue outlives its sides. The end is recorded in one place,
-//! so a side that is created later finds it too.
+//! says which. A consumer that is there can still poll what was stored. A [raw] queue outlives its sides. The end is recorded
+//! in one place, so a side that is created later finds it too.
 //!
 //! Each end wakes the other side: a consumer that sleeps on the queue's channel by an event, a producer in
 //! [`push_or_wait`](Producer::push_or_wait) by its next attempt. The side that finds the end sees everything that the other
@@ -107,7 +107,7 @@
 //! | `ring` | which slot a position has, and which generation |
 //! | `slot`, `storage` | how entries are written and read; the memory of a queue's own |
 //! | `arm` | which event the consumer asked for |
-//! | `end` | whether and how the queue has ended |
+//! | `end` | whether and how the queue has ended; what pushes say then |
 //! | `channel` | whether the queue has a channel, as a type |
 //! | `completion` | what can be pushed |
 //! | `raw/slot`, `raw/tags` | a slot's words in memory that others share; a word beside it |
@@ -161,12 +161,12 @@ pub use self::completion::Completion;
 pub use self::completion::Tagged;
 pub use self::consumer::Consumer;
 use self::end::Ends;
-pub use self::end::{Dropped, End};
+pub use self::end::{BatchError, Dropped, End, PushError};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use self::heap::HeapCq;
 pub use self::in_place::InPlace;
 use self::owner::Owner;
-pub use self::producer::{BatchError, Producer, PushError};
+pub use self::producer::Producer;
 pub use self::reunite::ReuniteError;
 pub(crate) use self::ring::Ref;
 use self::ring::{Head, LINES};

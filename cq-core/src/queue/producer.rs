@@ -1,20 +1,18 @@
 //! The producer: a push, from the check for free slots to the event.
 #![allow(unsafe_code)]
 
-use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
 
 use super::Control;
 use super::channel::{Channel, NoChannel};
 use super::completion::Completion;
-use super::end::{Dropped, End, Ends};
+use super::end::{BatchError, Dropped, End, Ends, PushError};
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
 use super::slot::{Access, Memory, Own};
 use super::tail::Tail;
 use crate::entry::Entry;
-use crate::sentences::sentences;
 use crate::sync;
 use crate::wc::Wc;
 
@@ -378,41 +376,3 @@ impl<E: Entry, C: Channel, M: Memory<E>> Drop for Producer<'_, E, C, M> {
         }
     }
 }
-
-/// Why an entry was not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum PushError {
-    /// There is no free slot until the consumer has polled. Push it again later.
-    Full,
-    /// The queue has ended, for good.
-    Ended(End),
-}
-
-sentences!(PushError {
-    Self::Full => ("the completion queue is full: push again once the consumer has polled");
-    Self::Ended(end) => ("{end}");
-});
-
-crate::from_causes! {
-    End => PushError::Ended;
-}
-
-/// A batch was not stored as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct BatchError<W = PushError> {
-    /// How many entries are stored: the first ones.
-    pub stored: usize,
-    /// Why the others are not.
-    pub why: W,
-}
-
-impl<W: fmt::Display> fmt::Display for BatchError<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} entries of the batch are stored, and no others: {}", self.stored, self.why)
-    }
-}
-
-impl<W: fmt::Debug + fmt::Display> core::error::Error for BatchError<W> {}

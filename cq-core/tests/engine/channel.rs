@@ -269,6 +269,14 @@ fn a_channel_keeps_no_task_whose_side_is_gone() {
     drop(events);
     assert_eq!(Arc::strong_count(&task), 1);
     raiser.raise();
+
+    let mut channel = WakerChannel::new();
+    let (raiser, mut events) = channel.split();
+    events.register(&Waker::from(task.clone()));
+    std::mem::forget((raiser, events));
+    assert_eq!(Arc::strong_count(&task), 2, "the sides were leaked");
+    channel.split();
+    assert_eq!(Arc::strong_count(&task), 1);
 }
 
 #[test]

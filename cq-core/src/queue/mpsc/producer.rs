@@ -3,9 +3,8 @@
 
 use super::super::channel::{Channel, NoChannel, SplitSignal, Token};
 use super::super::completion::Completion;
-use super::super::end::{Dropped, End};
+use super::super::end::{BatchError, Dropped, End};
 use super::super::owner::Owner;
-use super::super::producer::BatchError;
 use super::super::ring::{Position, Ref};
 use super::reservation::{CachedHead, IfFull, Lack, Reserved, SharedRing};
 use super::{NewRing, Shared};
