@@ -46,19 +46,6 @@ impl Looped {
 }
 
 #[test]
-fn n08_a_wait_on_another_queue_s_channel_is_refused() {
-    let Some(context) = device() else { return };
-    let [mut own, mut other] = [(); 2].map(|()| context.create_channel().unwrap());
-    let cq = context.create_cq(4, Some(&own)).unwrap();
-    let (key, mut cq, mut buffer) = (cq.key(), CompletionQueue::new(cq), [Wc::default()]);
-    let refused = cq.wait(&mut buffer, &mut other, Some(Instant::now() + DEADLINE));
-    assert_eq!(refused, Err(WaitError::WrongChannel(key)));
-    assert_eq!(cq.wait(&mut buffer, &mut own, Some(Instant::now())), Ok(&[][..]));
-    drop(cq);
-    assert!(!own.serves(key));
-}
-
-#[test]
 fn n07_queues_are_destroyed_while_another_thread_takes_their_events() {
     let Some(context) = device() else { return };
     let mut channel = context.create_channel().unwrap();

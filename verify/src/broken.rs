@@ -37,6 +37,8 @@ pub enum How {
     LosesAnEvent,
     /// A thread that waits for an event is woken without one.
     WakesForNothing,
+    /// A channel says that it serves every queue.
+    ServesEveryQueue,
     ReportsNothing,
     ForgetsToResize,
     /// What a shared receive queue holds goes with the first queue pair of it that fails.
@@ -376,6 +378,10 @@ impl Events for BrokenChannel {
         let event = self.it.take_event()?;
         self.count += u32::from(event.is_some());
         Ok(event.filter(|_| self.how != How::LosesAnEvent || self.count % 3 != 2))
+    }
+
+    fn serves(&self, key: CqKey) -> bool {
+        self.how == How::ServesEveryQueue || self.it.serves(key)
     }
 }
 

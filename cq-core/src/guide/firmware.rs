@@ -243,7 +243,7 @@
 //! # After an overrun
 //! Both sides of a queue that has overrun, or that was failed, give it back, with the raiser, and it is split again: another
 //! start would find the static taken. The handler's side comes back as it went, through its static; in the program above it is
-//! a `Handler`, whose `next` goes on where it was:
+//! a `Handler`, which keeps its `next`:
 //!
 //! ```
 //! use std::sync::Mutex; // on a board, that of `cortex_m::interrupt`, with a `RefCell`

@@ -161,7 +161,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     /// Records that the end is reported. Later polls return nothing ([O3](crate::contract#o3)).
     #[cold]
     pub(super) fn report(&mut self, end: End) -> PollError {
-        self.ends().note(ByConsumer::Report);
+        self.ends().record(ByConsumer::Report);
         self.next = self.next.never();
         end.poll_error()
     }
@@ -275,7 +275,7 @@ impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// ```
     pub fn mark_failed(&mut self) -> FailWakeup<C> {
         if self.end().is_none() {
-            self.ends().note(ByConsumer::Fail);
+            self.ends().record(ByConsumer::Fail);
         }
         FailWakeup(self.channel.take_signal())
     }
@@ -327,7 +327,7 @@ impl<E: Entry, S, M: Memory<E>> Arm for Consumer<'_, E, OnChannel<S>, M> {
 impl<E: Entry, C, M: Memory<E>> Drop for Consumer<'_, E, C, M> {
     fn drop(&mut self) {
         if self.owner.is_last() {
-            self.ends().note(ByConsumer::Leave);
+            self.ends().record(ByConsumer::Leave);
         }
     }
 }

@@ -20,8 +20,8 @@ const ADOPTED: u32 = 1 << 3;
 /// How a queue has ended, for good. Its sides return it as `Option<End>`, which is `None` while the queue runs.
 ///
 /// A queue ends once: it stays as it ended first, except that one whose consumer is gone is abandoned, however it ended
-/// before. If the consumer fails a queue while a producer overruns it, the queue has failed, and that producer may have been
-/// told of the overrun.
+/// before. If the consumer fails a queue while a producer overruns it, the queue has failed, and an
+/// overrun may have been reported to that producer.
 ///
 /// # Encoding
 /// Two words, so that neither side needs a read-modify-write. The queue runs exactly while both are 0.
@@ -178,7 +178,7 @@ impl Ends {
 
     /// Records what the consumer does.
     #[cold]
-    pub(super) fn note(&self, what: ByConsumer) {
+    pub(super) fn record(&self, what: ByConsumer) {
         sync::refuse(&self.consumer, sync::load_u32(&self.consumer) | what as u32);
     }
 
@@ -209,10 +209,9 @@ pub(super) enum ByConsumer {
 
 /// The producers' word afterwards.
 const fn after(word: u32, what: ByProducers) -> u32 {
-    match (word, what) {
-        (0, ByProducers::Leave) => CLOSED,
-        (CLOSED, _) | (_, ByProducers::Leave) => word,
-        (dropped, ByProducers::Drop(more)) => match dropped.saturating_add(more) {
+    match what {
+        ByProducers::Leave => CLOSED,
+        ByProducers::Drop(more) => match word.saturating_add(more) {
             CLOSED => CLOSED - 1,
             total => total,
         },

@@ -55,7 +55,7 @@
 //! [`Producer::push`] on a full queue returns [`PushError::Full`] and changes nothing: push again once the consumer has polled,
 //! or let [`push_or_wait`](Producer::push_or_wait) do so.
 //!
-//! A device can't wait, and a completion that is lost in silence is worse than a queue that fails.
+//! A device can't wait, and a completion that is silently lost is worse than a queue that fails.
 //! [`Producer::push_or_overrun`] on a full queue drops the completion and overruns the queue. Stored completions are still
 //! polled; then every poll fails, permanently ([O3](crate::contract#o3)).
 //!

@@ -68,6 +68,7 @@ pub trait IsExhausted {
     fn is_exhausted(&self) -> bool;
 }
 
+/// A full table, no space in the fabric, or no memory of the system.
 impl IsExhausted for CreateError {
     fn is_exhausted(&self) -> bool {
         self.errno() == Errno::ENOMEM

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use cq_core::cq::CompletionQueue;
 pub use cq_core::transport::{Arm, Armed, Block, Events, Notify, PollCq, PollError, Woken};
-pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
+pub use cq_core::wc::{Failed, Wc, WcFlags, WcOpcode, WcStatus as S};
 pub use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
 pub use cq_verbs::post::{Post, PostError, Refused};

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{CqKey, WaitError};
 use transport_rxe_loop::cm::{CmId, EventChannel, EventKind, PortSpace, Status};
 
 use crate::common::actor::Actor;
@@ -42,24 +41,6 @@ fn pair(count: u16, period: u16) -> (End, End, CompletionChannel) {
     let (mut a, mut b) = (End::new(), on(&context, &channel, count, period));
     connect(&mut a.qp, &mut b.qp);
     (a, b, channel)
-}
-
-#[test]
-fn n08_a_wait_on_another_queue_s_channel_is_refused() {
-    let context = open();
-    let [mut own, mut other] = [(); 2].map(|()| context.create_channel().unwrap());
-    let cq = context.create_cq(4, Some(&own)).unwrap();
-    let _neighbour = context.create_cq(4, Some(&other)).unwrap();
-    let (key, mut cq, mut buffer) = (cq.key(), CompletionQueue::new(cq), [Wc::default()]);
-    let mut wait = |channel: &mut CompletionChannel| {
-        cq.wait(&mut buffer, channel, Some(Instant::now())).map(<[Wc]>::len)
-    };
-    assert_eq!(wait(&mut other), Err(WaitError::WrongChannel(key)));
-    assert_eq!(wait(&mut own), Ok(0));
-    assert!(
-        !own.serves(CqKey { generation: key.generation.wrapping_add(1), ..key }),
-        "its successor"
-    );
 }
 
 #[test]

@@ -206,7 +206,7 @@ fn c04_the_owner_of_a_queue_decides_about_the_opcodes_of_failures() {
     let failed = a.expect(&[(3, S::REM_INV_REQ_ERR)]);
     assert_eq!(
         failed,
-        [Wc::poisoned(cq_core::wc::Failed::new(3, S::REM_INV_REQ_ERR, a.qp.number(), 0).unwrap())]
+        [Wc::poisoned(Failed::new(3, S::REM_INV_REQ_ERR, a.qp.number(), 0).unwrap())]
     );
     // What succeeds is not changed.
     let mut a = End::to_itself();

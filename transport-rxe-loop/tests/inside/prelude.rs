@@ -7,7 +7,7 @@ pub use std::thread;
 pub use std::time::{Duration, Instant};
 
 pub use cq_core::transport::{Arm, Armed, Block, Events, Notify, PollCq, PollError, Woken};
-pub use cq_core::wc::{Wc, WcStatus};
+pub use cq_core::wc::{Failed, Wc, WcStatus};
 pub use cq_verbs::async_event::AsyncEventType;
 pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
 pub use cq_verbs::post::{Post, Refused};

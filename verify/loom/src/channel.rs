@@ -1,4 +1,4 @@
-//! Where events go: a bell that counts them, a channel to sleep on, and the sleeper.
+//! Where events go: a count of them, a channel to sleep on, and the sleeper.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,16 +16,16 @@ pub const LOST: &str = "lost wake-up";
 
 /// Counts events, beside the protocol: loom does not see the count. Clones are the same one.
 #[derive(Clone, Default)]
-pub struct Bell(Arc<AtomicU32>);
+pub struct EventCount(Arc<AtomicU32>);
 
-impl Bell {
+impl EventCount {
     /// How many events there were.
-    pub fn rung(&self) -> u32 {
+    pub fn raised(&self) -> u32 {
         self.0.load(SeqCst)
     }
 }
 
-impl Signal for Bell {
+impl Signal for EventCount {
     fn key(&self) -> CqKey {
         KEY
     }

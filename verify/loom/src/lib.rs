@@ -23,7 +23,7 @@
 //! | `receiver` | a queue pair whose receives somebody else takes, and what has completed of them |
 //! | `pool` | receives that are shared, and what has completed of them |
 //! | `fanin` | a queue that processes push to in turns, each of which can be killed |
-//! | `channel` | a bell, a channel to sleep on, and the sleeper |
+//! | `channel` | a count of events, a channel to sleep on, and the sleeper |
 //!
 //! | variable | means | default |
 //! |---|---|---|

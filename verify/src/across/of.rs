@@ -72,6 +72,10 @@ impl<N: Events, F: Events> Events for Of<N, F> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         either!(self, channel => channel.take_event())
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        either!(self, channel => channel.serves(key))
+    }
 }
 
 impl<N: Block, F: Block<Instant = N::Instant>> Block for Of<N, F> {

@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Block, Woken};
+use cq_core::cq::CompletionQueue;
+use cq_core::transport::{Block, CqKey, WaitError, Woken};
 
 use super::stand::*;
 
@@ -121,6 +122,22 @@ fn n08_a_channel_serves_many_queues<D: Device>() {
             assert_eq!(settle(&device, cq, 1).len(), 1);
         }
     }
+}
+
+fn n08_a_wait_on_another_queues_channel_is_refused<D: Device>() {
+    let device = D::open();
+    let [own, mut other] = [(); 2].map(|()| device.create_channel());
+    let [cq, _neighbour] =
+        [&own, &other].map(|channel| device.create_cq(4, Some(channel)).unwrap());
+    let (key, mut cq, mut buffer) = (cq.key(), CompletionQueue::new(cq), [Wc::default()]);
+    // Not now, but never would an event end this.
+    let refused = cq.wait(&mut buffer, &mut other, Some(Instant::now()));
+    assert_eq!(refused, Err(WaitError::WrongChannel(key)));
+    assert!(own.serves(key) && !other.serves(key));
+    let later = CqKey { generation: key.generation.wrapping_add(1), ..key };
+    assert!(!own.serves(later), "a later queue is another");
+    drop(cq);
+    assert!(!own.serves(key), "it is gone");
 }
 
 fn n08_a_channel_in_use_stays<D: Device>() {

@@ -8,7 +8,7 @@ use crate::broken::{Broken, How};
 use crate::loopback::Loopback;
 
 /// The cases that must fail, at least, for each planted bug.
-const CONTROLS: [(How, &[&str]); 27] = [
+const CONTROLS: [(How, &[&str]); 28] = [
     (
         SwapsTwoStatuses,
         &[
@@ -53,6 +53,7 @@ const CONTROLS: [(How, &[&str]); 27] = [
             "n14_who_takes_events_alone_finds_one_whenever_it_is_woken",
         ],
     ),
+    (ServesEveryQueue, &["n08_a_wait_on_another_queues_channel_is_refused"]),
     (
         ReportsNothing,
         &[
@@ -164,6 +165,11 @@ fn an_event_that_is_lost_is_noticed() {
 #[test]
 fn a_wake_up_without_an_event_is_noticed() {
     control(WakesForNothing);
+}
+
+#[test]
+fn a_channel_that_serves_every_queue_is_noticed() {
+    control(ServesEveryQueue);
 }
 
 #[test]

@@ -126,6 +126,10 @@ impl Events for FarChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         self.0.ask(&Call::Next { channel: self.0.id })
     }
+
+    fn serves(&self, cq: CqKey) -> bool {
+        self.0.ask(&Call::Serves { channel: self.0.id, cq })
+    }
 }
 
 impl Block for FarChannel {

@@ -121,6 +121,9 @@ impl<D: Device> Objects<D> {
             Call::Next { channel } => {
                 plain(self.channels.with(channel, |channel| channel.take_event()))
             }
+            Call::Serves { channel, cq } => {
+                plain(self.channels.with(channel, |channel| channel.serves(cq)))
+            }
             Call::Block { channel, left } => {
                 // A deadline that an `Instant` can't represent is never reached.
                 let deadline = left.and_then(|left| Instant::now().checked_add(left));

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use cq_core::transport::Notify;
+use cq_core::transport::{CqKey, Notify};
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -72,6 +72,7 @@ pub enum Call {
     Resize { cq: Id, capacity: u32 },
     Moderate { cq: Id, count: u16, period: u16 },
     Next { channel: Id },
+    Serves { channel: Id, cq: CqKey },
     Block { channel: Id, left: Option<Duration> },
     PostSend { qp: Id, list: Vec<Send> },
     PostTo { qp: Id, ah: Id, qp_num: u32, qkey: u32, list: Vec<Send> },

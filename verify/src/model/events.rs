@@ -89,6 +89,11 @@ impl World {
         self.channels.get_mut(&channel).expect("its handle is alive").pop_front()
     }
 
+    /// N8: whether the events of this queue come through the channel.
+    pub fn serves(&self, channel: Id, cq: CqKey) -> bool {
+        self.cqs.iter().any(|(id, queue)| key(*id) == cq && queue.channel == Some(channel))
+    }
+
     /// Removes an object of any kind. N7: no event names one that is destroyed. C8: of a queue pair, all outstanding
     /// requests go without completions; its completions stay.
     pub fn remove(&mut self, id: Id) {

@@ -133,6 +133,10 @@ impl Events for ModelChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.with(|world, id| world.next_event(id)))
     }
+
+    fn serves(&self, key: CqKey) -> bool {
+        self.with(|world, id| world.serves(id, key))
+    }
 }
 
 impl Block for ModelChannel {

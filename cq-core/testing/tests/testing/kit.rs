@@ -299,7 +299,7 @@ impl EventFixture for Lucky {
     }
 }
 
-/// A ring of words without events, whose device numbers them on its own.
+/// A ring of words without events, whose device numbers them on its own. The upper bits of a word are undefined.
 #[derive(Default)]
 struct Words {
     ring: [u16; 4],
@@ -334,12 +334,16 @@ impl Fixture for Words {
     }
 
     fn complete(&mut self, _: Kind, _: u64) {
-        self.ring[self.completed % 4] = self.completed as u16;
+        self.ring[self.completed % 4] = self.completed as u16 ^ 0xa000;
         self.completed += 1;
     }
 
     fn expected(&self, _: Kind, number: u64) -> EntryOf<Self> {
         number as u16
+    }
+
+    fn is_expected(&self, word: &u16, kind: Kind, number: u64) -> bool {
+        word << 4 == self.expected(kind, number) << 4
     }
 }
 

@@ -41,9 +41,7 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
         let _guard = device.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
         srq.shared.queue.take(device.shm.attachment(), qp.qpn()).unwrap()
     });
-    let wc = Wc::poisoned(
-        cq_core::wc::Failed::new(1, WcStatus::LOC_PROT_ERR, qps[0].number(), 0).unwrap(),
-    );
+    let wc = Wc::poisoned(Failed::new(1, WcStatus::LOC_PROT_ERR, qps[0].number(), 0).unwrap());
     fixture.dies_pushing(&wc, taken[0].tag());
     let _suspended = complete::lock(device.engine, other.queue().index).unwrap();
     assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");

@@ -8,8 +8,7 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     let fixture = Fixture::new();
     let mut qp = fixture.own_peer();
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
-    let wc =
-        Wc::poisoned(cq_core::wc::Failed::new(1, WcStatus::LOC_PROT_ERR, qp.number(), 0).unwrap());
+    let wc = Wc::poisoned(Failed::new(1, WcStatus::LOC_PROT_ERR, qp.number(), 0).unwrap());
     fixture.dies_pushing(&wc, tag::of_recv(Position::new(1)));
     qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.

@@ -6,7 +6,7 @@ use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Notify};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::thread;
-use verify_loom::channel::{Bell, LOST};
+use verify_loom::channel::{EventCount, LOST};
 use verify_loom::harness::model;
 
 /// What completes.
@@ -57,8 +57,9 @@ impl Plan {
 
 /// Carries the plan out, but for its arms: those are `arms`.
 fn race(plan: Plan, arms: &[Notify]) {
-    let bell = Bell::default();
-    let (mut producer, mut consumer) = HeapCq::new(plan.capacity).unwrap().split_with(bell.clone());
+    let events = EventCount::default();
+    let (mut producer, mut consumer) =
+        HeapCq::new(plan.capacity).unwrap().split_with(events.clone());
     let producer = thread::spawn(move || {
         for what in plan.pushes {
             let solicited = what.sent_solicited();
@@ -76,7 +77,7 @@ fn race(plan: Plan, arms: &[Notify]) {
     }
     let _producer = producer.join().unwrap();
 
-    let events = bell.rung() as usize;
+    let events = events.raised() as usize;
     let wanted = plan.arms.iter().filter(|&&armed| plan.wakes(armed)).count();
     assert!(events <= wanted, "woken by what was not asked for");
     if asleep.is_some_and(|&armed| plan.wakes(armed)) {

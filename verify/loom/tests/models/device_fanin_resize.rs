@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cq_core::transport::{Arm, Armed, Notify};
 use transport_rxe_loop::sync::Site;
-use verify_loom::channel::{Bell, LOST};
+use verify_loom::channel::{EventCount, LOST};
 use verify_loom::fanin::{Plan, SILENT, Taken, WRONG, World, entry};
 use verify_loom::harness::model;
 use verify_loom::mortal::at_every_step;
@@ -81,14 +81,15 @@ fn x03_a_ring_is_the_queues_once_it_is_whole() {
 /// sleep, an event must come.
 fn armed() {
     let world = World::new(&[4, 4], Plan::dying_at(u32::MAX));
-    let bell = Arc::new(Bell::default());
-    let producer =
-        spawn((&world, &bell), move |(world, bell)| world.push(PRODUCER, &[entry(0, 0)], &*bell));
+    let events = Arc::new(EventCount::default());
+    let producer = spawn((&world, &events), move |(world, events)| {
+        world.push(PRODUCER, &[entry(0, 0)], &*events)
+    });
     let mut consumer = world.consumer(0);
     let asleep = consumer.arm(Notify::Next).unwrap() == Armed::Armed;
     let _consumer = world.resize(OWNER, &mut consumer, 1);
     producer.join().unwrap();
-    assert!(!asleep || bell.rung() > 0, "{LOST}");
+    assert!(!asleep || events.raised() > 0, "{LOST}");
 }
 
 #[test]

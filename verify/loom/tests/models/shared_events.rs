@@ -8,7 +8,7 @@ use cq_core::queue::mpsc::{HeapCq, OverrunError, SharedProducer};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
 use cq_core::wc::Wc;
-use verify_loom::channel::{Bell, Channel, LOST, take_some};
+use verify_loom::channel::{Channel, EventCount, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::shared::{Taken, of};
 use verify_loom::threads::spawn;
@@ -40,8 +40,8 @@ impl What {
 
 /// The consumer arms, for more each time, while all push. What was pushed is what each arm is for.
 fn race(arms: &[Notify], pushes: &'static [What]) {
-    let (queue, bell) = (HeapCq::new(pushes.len() as u32).unwrap(), Bell::default());
-    let (last, mut consumer) = queue.split_with(bell.clone());
+    let (queue, events) = (HeapCq::new(pushes.len() as u32).unwrap(), EventCount::default());
+    let (last, mut consumer) = queue.split_with(events.clone());
     let push = |(which, what): (u64, &'static What)| {
         spawn(&last, move |mut producer| {
             what.push(which, &mut producer);
@@ -51,8 +51,8 @@ fn race(arms: &[Notify], pushes: &'static [What]) {
     let producers: Vec<_> = (0..).zip(pushes).map(push).collect();
     let asleep = arms.iter().filter(|&&on| consumer.arm(on).unwrap() == Armed::Armed).count();
     let _producers: Vec<_> = producers.into_iter().map(|it| it.join().unwrap()).collect();
-    assert!(bell.rung() as usize <= arms.len(), "{TOO_MANY}");
-    assert!(asleep == 0 || bell.rung() > 0, "{LOST}");
+    assert!(events.raised() as usize <= arms.len(), "{TOO_MANY}");
+    assert!(asleep == 0 || events.raised() > 0, "{LOST}");
 }
 
 #[test]

@@ -92,10 +92,8 @@ impl<T, const N: usize> Sends<T, N> {
             outcome = covered.last;
         }
         let wr_id = self.generation.wr_id(Direction::Send, self.number);
-        match Failed::new(wr_id, outcome.status, covered.qp_num, outcome.vendor_err) {
-            Some(failed) => Err(failed),
-            None => Ok(()),
-        }
+        let failed = Failed::new(wr_id, outcome.status, covered.qp_num, outcome.vendor_err);
+        failed.map_or(Ok(()), Err)
     }
 }
 

@@ -132,9 +132,8 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let mut scene = Scene::new();
     assert!(scene.lock().try_enter(DEAD));
-    let wc = Wc::poisoned(
-        cq_core::wc::Failed::new(1, WcStatus::LOC_PROT_ERR, scene.receiver.number(), 0).unwrap(),
-    );
+    let wc =
+        Wc::poisoned(Failed::new(1, WcStatus::LOC_PROT_ERR, scene.receiver.number(), 0).unwrap());
     scene.fixture.dies_pushing(&wc, tag::of_recv(Position::new(1)));
     scene.send(1);
     assert!(scene.fixture.polled().into_iter().map(|(id, _)| id).eq([1, 2]));
