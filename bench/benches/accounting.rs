@@ -59,9 +59,9 @@ fn requests(bench: &mut Criterion) {
     });
     group.bench_function("a tracked queue pair with reservations", |bench| {
         let queue = Budgeted::with_capacity(HeapCq::new(64).unwrap().split().1, 64);
-        let mut qp = TrackedQp::<_, u32, u32, WINDOW, 1, _>::create_by(
+        let mut qp = TrackedQp::<_, u32>::create_by(
             [queue.budget(); 2],
-            QpCaps { max_send_wr: 32, max_recv_wr: 1, ..QpCaps::USUAL },
+            QpCaps::USUAL.max_send_wr(32).max_recv_wr(1),
             |_| Ok(Null::default()),
         )
         .unwrap();
@@ -81,12 +81,12 @@ fn polls(bench: &mut Criterion) {
     let mut buffer = [Wc::default(); 16];
     group.bench_function("plain", |bench| {
         let (_device, mut consumer) = HeapCq::new(64).unwrap().split();
-        bench.iter(|| consumer.poll(black_box(&mut buffer)));
+        bench.iter(|| consumer.poll_into(black_box(&mut buffer)));
     });
     group.bench_function("budgeted", |bench| {
         let (_device, consumer) = HeapCq::new(64).unwrap().split();
         let mut queue = Budgeted::with_capacity(consumer, 64);
-        bench.iter(|| queue.poll(black_box(&mut buffer)));
+        bench.iter(|| queue.poll_into(black_box(&mut buffer)));
     });
     group.finish();
 }

@@ -68,7 +68,7 @@ fn open() -> Result<Context, Failure> {
 }
 
 fn identifier(channel: &EventChannel) -> Result<CmId, Failure> {
-    CmId::new(channel, PortSpace::TCP, QpType::Rc).map_err(refused)
+    CmId::new(channel, PortSpace::TCP, QpType::RC).map_err(refused)
 }
 
 fn bound(channel: &EventChannel) -> Result<CmId, Failure> {

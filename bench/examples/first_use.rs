@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use anyhow::{Context as _, anyhow};
 use transport_rxe_loop::Context as Loopback;
-use transport_rxe_loop::verbs::device::{Device, Memory, ProtectionDomain};
+use transport_rxe_loop::verbs::device::{Device, DevicePd, Memory};
 use transport_rxe_loop::verbs::setup::{Access, MemoryOptions};
 
 type Failure = anyhow::Error;

@@ -23,11 +23,9 @@ use cq_core::transport::PollError;
 use cq_core::wc::Wc;
 use transport_rxe_loop::Context as Loopback;
 use transport_rxe_loop::verbs::async_event::AsyncEventType;
-use transport_rxe_loop::verbs::device::{
-    Destroy, Device, Memory, ProtectionDomain, QueuePair, Region,
-};
+use transport_rxe_loop::verbs::device::{Destroy, Device, DevicePd, DeviceQp, Memory, Region};
 use transport_rxe_loop::verbs::ledger::Reaped;
-use transport_rxe_loop::verbs::setup::{Access, Endpoint, QpCaps, QpInit};
+use transport_rxe_loop::verbs::setup::{Access, Endpoint, QpCaps};
 use transport_rxe_loop::verbs::tracked::{Done, TrackedQp};
 use transport_rxe_loop::verbs::wr::SendWr;
 
@@ -73,11 +71,11 @@ struct Hello {
     expected: u64,
 }
 
-fn recover<D: Device<Instant = Instant>>(device: &D) -> Result<Story, Failure> {
+fn recover<D: Device>(device: &D) -> Result<Story, Failure> {
     let mut sender = Sender::new(device)?;
     // Too small for RECEIVES receives.
     let mut receiver = Receiver::new(device, 4, Vec::new())?;
-    if receiver.cq.capacity() as usize >= RECEIVES {
+    if receiver.cq.capacity() >= RECEIVES {
         bail!("this device makes no completion queue so small that it overruns here");
     }
     connect(&mut sender, &mut receiver)?;
@@ -107,7 +105,7 @@ fn recover<D: Device<Instant = Instant>>(device: &D) -> Result<Story, Failure> {
 
 /// Connects a sender that has lost its connection, or has not had one, to a new receiver. Returns how many messages are
 /// sent again.
-fn connect<D: Device<Instant = Instant>>(
+fn connect<D: Device>(
     sender: &mut Sender<D>,
     receiver: &mut Receiver<D>,
 ) -> Result<usize, Failure> {
@@ -120,7 +118,7 @@ fn connect<D: Device<Instant = Instant>>(
 }
 
 /// Both work until so many messages were acknowledged.
-fn exchange_until<D: Device<Instant = Instant>>(
+fn exchange_until<D: Device>(
     sender: &mut Sender<D>,
     receiver: &mut Receiver<D>,
     messages: u64,
@@ -152,7 +150,7 @@ fn within_time(mut step: impl FnMut() -> Result<bool, Failure>) -> Result<(), Fa
 /// The tokens of sends are the numbers of their messages.
 struct Sender<D: Device> {
     device: D,
-    qp: TrackedQp<D::Qp, u64, (), SENDS, 0>,
+    qp: TrackedQp<D::Qp, u64>,
     cq: CompletionQueue<D::Cq>,
     /// Messages to send, in order.
     waiting: VecDeque<u64>,
@@ -161,11 +159,12 @@ struct Sender<D: Device> {
     has_failed: bool,
 }
 
-impl<D: Device<Instant = Instant>> Sender<D> {
+impl<D: Device> Sender<D> {
     fn new(device: &D) -> Result<Self, Failure> {
-        let (pd, cq) = (device.alloc_pd()?, device.create_cq(SENDS as u32, None)?);
-        let caps = QpCaps { max_send_wr: SENDS as u32, max_recv_wr: 0, ..QpCaps::USUAL };
-        let qp = TrackedQp::new(pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) })?);
+        let (pd, cq) = (device.alloc_pd()?, device.cq(SENDS as u32).create()?);
+        let caps = QpCaps::USUAL.max_send_wr(SENDS as u32).max_recv_wr(0);
+        let qp = pd.qp(&cq).caps(caps).create()?;
+        let qp = TrackedQp::with_capacity(qp, SENDS as u32, 0);
         let (waiting, kept) = ((0..MESSAGES).collect(), VecDeque::new());
         let (device, cq) = (device.clone(), CompletionQueue::new(cq));
         Ok(Self { device, qp, cq, waiting, kept, has_failed: false })
@@ -173,7 +172,7 @@ impl<D: Device<Instant = Instant>> Sender<D> {
 
     /// Posts what there are slots for, and polls once.
     fn step(&mut self) -> Result<(), Failure> {
-        while !self.has_failed && self.qp.free_sends() > 0 {
+        while !self.has_failed && self.qp.available_sends() > 0 {
             let Some(number) = self.waiting.pop_front() else { break };
             let bytes = number.to_ne_bytes();
             self.qp.post_send(SendWr::send_inline(0, &bytes).unsignaled(), number)?;
@@ -209,7 +208,7 @@ impl<D: Device<Instant = Instant>> Sender<D> {
             Reaped::Nothing if Instant::now() > deadline => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         })?;
-        qp.reset(|_| (), |()| ())?;
+        qp.reset(|_| (), |_| ())?;
         self.acknowledge(hello.expected);
         let again = self.kept.len();
         while let Some(number) = self.kept.pop_back() {
@@ -227,18 +226,19 @@ impl<D: Device<Instant = Instant>> Sender<D> {
 /// The tokens of receives are the offsets of their buffers.
 struct Receiver<D: Device> {
     device: D,
-    qp: TrackedQp<D::Qp, (), usize, 0, RECEIVES>,
+    qp: TrackedQp<D::Qp, (), usize>,
     cq: CompletionQueue<D::Cq>,
     memory: D::Memory,
     log: Vec<u64>,
 }
 
-impl<D: Device<Instant = Instant>> Receiver<D> {
+impl<D: Device> Receiver<D> {
     /// Goes on with a log, with a completion queue of this capacity.
     fn new(device: &D, capacity: u32, log: Vec<u64>) -> Result<Self, Failure> {
-        let (pd, cq) = (device.alloc_pd()?, device.create_cq(capacity, None)?);
-        let caps = QpCaps { max_send_wr: 1, max_recv_wr: RECEIVES as u32, ..QpCaps::USUAL };
-        let qp = TrackedQp::new(pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) })?);
+        let (pd, cq) = (device.alloc_pd()?, device.cq(capacity).create()?);
+        let caps = QpCaps::USUAL.max_send_wr(1).max_recv_wr(RECEIVES as u32);
+        let qp = pd.qp(&cq).caps(caps).create()?;
+        let qp = TrackedQp::with_capacity(qp, 0, RECEIVES as u32);
         let memory = pd.allocate(RECEIVES * SIZE, Access::LOCAL_WRITE)?;
         Ok(Self { device: device.clone(), qp, cq: CompletionQueue::new(cq), memory, log })
     }
@@ -256,8 +256,9 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
     fn connect(&mut self, peer: &Endpoint) -> Result<(), Failure> {
         self.qp.connect(&self.device.port(1)?, peer)?;
         let memory = &self.memory;
-        let sges: Vec<_> =
-            (0..RECEIVES).map(|nth| memory.sge(nth * SIZE, SIZE)).collect::<Result<_, _>>()?;
+        let sges: Vec<_> = (0..RECEIVES)
+            .map(|nth| memory.sge(nth * SIZE..nth * SIZE + SIZE))
+            .collect::<Result<_, _>>()?;
         Ok(self.qp.fill_receives(RECEIVES, |nth| sges[nth], |nth| nth * SIZE)?)
     }
 
@@ -278,7 +279,7 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
                 }
                 self.log.push(self.expected());
                 // In ERR, after an overrun, it is flushed.
-                let sges = [self.memory.sge(received.token, SIZE)?];
+                let sges = [self.memory.sge(received.token..received.token + SIZE)?];
                 self.qp.post_recv(&sges, received.token)?;
             }
         }
@@ -303,7 +304,7 @@ impl<D: Device<Instant = Instant>> Receiver<D> {
         })?;
         let Self { qp, cq, log, .. } = self;
         drop(qp);
-        cq.into_transport().destroy().map_err(|in_use| anyhow!("{in_use}"))?;
+        cq.into_inner().destroy().map_err(|in_use| anyhow!("{in_use}"))?;
         Self::new(device, capacity, log)
     }
 }

@@ -8,16 +8,16 @@
 //! cargo run -p bench --example replicated_log --features verbs -- verbs
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, thread};
 
 use anyhow::{Context as _, anyhow, bail};
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
 use transport_rxe_loop::Context as Loopback;
-use transport_rxe_loop::verbs::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
+use transport_rxe_loop::verbs::device::{Device, DevicePd, DeviceQp, Memory, Region};
 use transport_rxe_loop::verbs::post::Post;
-use transport_rxe_loop::verbs::setup::{Access, Endpoint, Port, QpInit};
+use transport_rxe_loop::verbs::setup::{Access, Endpoint, Port};
 use transport_rxe_loop::verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
 type Failure = anyhow::Error;
@@ -38,10 +38,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// Appends the records to the log of one end; gives what the other end has of it.
-fn replicate<D: Device<Instant = Instant>>(
-    device: &D,
-    records: &[&str],
-) -> Result<Vec<String>, Failure> {
+fn replicate<D: Device>(device: &D, records: &[&str]) -> Result<Vec<String>, Failure> {
     let port = device.port(1)?;
     // Both stay until both are done: a request completes only while the other end is there.
     let (mut leader, mut follower) = (Node::new(device)?, Node::new(device)?);
@@ -56,7 +53,7 @@ fn replicate<D: Device<Instant = Instant>>(
     })
 }
 
-fn lead<D: Device<Instant = Instant>>(node: &mut Node<D>, records: &[&str]) -> Result<(), Failure> {
+fn lead<D: Device>(node: &mut Node<D>, records: &[&str]) -> Result<(), Failure> {
     let [addr, rkey] = node.hear()?;
     let mut end = 0;
     for record in records {
@@ -66,7 +63,7 @@ fn lead<D: Device<Instant = Instant>>(node: &mut Node<D>, records: &[&str]) -> R
         }
         node.memory.write(at, record.as_bytes())?;
         let place = RemoteAddr { addr: addr + end, rkey: u32::try_from(rkey)? };
-        let record = [node.memory.sge(at, len)?];
+        let record = [node.memory.sge(at..at + len)?];
         let commit = [node.message([end, len as u64])?];
         // The WRITE is done when the SEND is, which alone is signaled.
         let write = SendWr::write(0, &record, place).unsignaled();
@@ -79,7 +76,7 @@ fn lead<D: Device<Instant = Instant>>(node: &mut Node<D>, records: &[&str]) -> R
     node.say([end, 0])
 }
 
-fn follow<D: Device<Instant = Instant>>(node: &mut Node<D>) -> Result<Vec<String>, Failure> {
+fn follow<D: Device>(node: &mut Node<D>) -> Result<Vec<String>, Failure> {
     let RemoteAddr { addr, rkey } = node.memory.remote(LOG)?;
     node.say([addr, rkey.into()])?;
     let mut copy = Vec::new();
@@ -121,11 +118,11 @@ struct Node<D: Device> {
     receiving: u32,
 }
 
-impl<D: Device<Instant = Instant>> Node<D> {
+impl<D: Device> Node<D> {
     fn new(device: &D) -> Result<Self, Failure> {
         let (pd, channel) = (device.alloc_pd()?, device.create_channel()?);
-        let queue = device.create_cq(4, Some(&channel))?;
-        let pair = pd.create_qp(&QpInit::new(&queue))?;
+        let queue = device.cq(4).channel(&channel).create()?;
+        let pair = pd.qp(&queue).create()?;
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let memory = pd.allocate(LOG + CAPACITY, access)?;
         let queue = CompletionQueue::new(queue);
@@ -138,7 +135,7 @@ impl<D: Device<Instant = Instant>> Node<D> {
     }
 
     fn listen(&mut self) -> Result<(), Failure> {
-        self.pair.post_recv(&[RecvWr::new(0, &[self.memory.sge(IN, MESSAGE)?])])?;
+        self.pair.post_recv(&[RecvWr::new(0, &[self.memory.sge(IN..IN + MESSAGE)?])])?;
         self.receiving += 1;
         Ok(())
     }
@@ -147,7 +144,7 @@ impl<D: Device<Instant = Instant>> Node<D> {
     fn message(&mut self, [one, other]: Message) -> Result<Sge, Failure> {
         self.memory.write(OUT, &one.to_le_bytes())?;
         self.memory.write(OUT + 8, &other.to_le_bytes())?;
-        Ok(self.memory.sge(OUT, MESSAGE)?)
+        Ok(self.memory.sge(OUT..OUT + MESSAGE)?)
     }
 
     /// Posts requests of which the last one is signaled, and waits until they are done.
@@ -179,8 +176,7 @@ impl<D: Device<Instant = Instant>> Node<D> {
     fn complete(&mut self) -> Result<(), Failure> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let mut buffer = [Wc::default(); 4];
-        let batch =
-            self.queue.wait(&mut buffer, &mut self.channel, Some(Instant::now() + PATIENCE))?;
+        let batch = self.queue.wait_timeout(&mut buffer, &mut self.channel, PATIENCE)?;
         if batch.is_empty() {
             bail!("nothing completed for 10 s");
         }

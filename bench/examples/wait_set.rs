@@ -11,10 +11,9 @@ use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
 use transport_rxe_loop::verbs::exchange::connect_over;
 use transport_rxe_loop::verbs::handlers::{Handlers, Then};
-use transport_rxe_loop::verbs::post::Post;
 use transport_rxe_loop::verbs::wait_set::{Ready, WaitSet};
 use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Access, CompletionChannel, Context, Cq, OwnedRegion, QpInit, QueuePair};
+use transport_rxe_loop::{Access, CompletionChannel, Context, Cq, OwnedRegion, QueuePair};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Set = WaitSet<Cq, CompletionChannel>;
@@ -27,7 +26,7 @@ struct Connection(QueuePair, OwnedRegion);
 
 impl Connection {
     fn listen(&mut self) -> Result<(), Failure> {
-        Ok(self.0.post_recv(&[RecvWr::new(0, &[self.1.sge(0, 8)?])])?)
+        Ok(self.0.post_recv(&[RecvWr::new(0, &[self.1.sge(..8)?])])?)
     }
 
     /// Adds what was received. The last number of a client is 0.
@@ -46,7 +45,7 @@ impl Connection {
 /// Serves clients, each on one of two queues, until it is told to stop. Returns the sum of each queue.
 fn serve(context: &Context, mut set: Set, listener: &UnixListener) -> Result<[u64; 2], Failure> {
     let channel = set.add_channel(context.create_channel()?).map_err(|refused| refused.why)?;
-    let [first, second] = [(); 2].map(|()| context.create_cq(64, set.channel(channel)));
+    let [first, second] = [(); 2].map(|()| context.cq(64).channel(set.channel(channel)).create());
     let [first, second] = [first?, second?].map(|cq| set.add_queue(CompletionQueue::new(cq)));
     set.add_descriptor(listener)?;
     let (mut buffer, mut connections, mut sums) = ([Wc::default(); 16], HashMap::new(), [0; 2]);
@@ -62,7 +61,7 @@ fn serve(context: &Context, mut set: Set, listener: &UnixListener) -> Result<[u6
             Ready::Descriptor(_) => {
                 let (pd, client) = (context.alloc_pd()?, listener.accept()?.0);
                 let cq = next.next().and_then(|queue| set.queue(queue)).ok_or("it was removed")?;
-                let qp = pd.create_qp(&QpInit::new(cq.get_ref()))?;
+                let qp = pd.qp(cq.get_ref()).create()?;
                 let mut connection = Connection(qp, pd.allocate(8, Access::LOCAL_WRITE)?);
                 connect_over(&client, &mut connection.0, &context.port(1)?, LIMIT)?;
                 connection.listen()?;
@@ -77,8 +76,8 @@ fn serve(context: &Context, mut set: Set, listener: &UnixListener) -> Result<[u6
 
 /// Sends the numbers up to 100.
 fn send(context: &Context, server: UnixStream) -> Result<(), Failure> {
-    let mut cq = CompletionQueue::new(context.create_cq(1, None)?);
-    let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(cq.get_ref()))?;
+    let mut cq = CompletionQueue::new(context.cq(1).create()?);
+    let mut qp = context.alloc_pd()?.qp(cq.get_ref()).create()?;
     connect_over(&server, &mut qp, &context.port(1)?, LIMIT)?;
     for number in (1..=100_u64).chain([0]) {
         qp.post_send(&[SendWr::send_inline(0, &number.to_le_bytes())])?;

@@ -15,7 +15,7 @@ use std::hint::black_box;
 
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
-use cq_verbs::post::{Post, PostError};
+use cq_verbs::post::PostError;
 use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Cq, QueuePair};
 
@@ -152,8 +152,8 @@ impl<T: Transport> Ends<T> {
     pub fn work(&mut self, job: &Job, calls: &Calls<T>) -> Result<(), Failure> {
         let Self { sender, receiver } = self;
         let [poll_send, poll_recv] = calls.polls;
-        let from = [sender.memory.sge(0, job.bytes)?];
-        let to = [receiver.memory.sge(0, job.bytes)?];
+        let from = [sender.memory.registered().sge(..job.bytes)?];
+        let to = [receiver.memory.registered().sge(..job.bytes)?];
         let (remote, inline) = (receiver.memory.remote(0)?, [7; 64]);
         let wr = match job.kind {
             Kind::Nothing => return polled::<T>(poll_send, &mut sender.queue, 0),
@@ -199,12 +199,12 @@ fn counted_post_recv(qp: &mut QueuePair, wrs: &[RecvWr<'_>]) -> Result<(), PostE
 #[inline(never)]
 fn counted_poll_send(cq: &mut Cq, wcs: &mut [Wc]) -> Result<usize, PollError> {
     black_box(Call::PollSend);
-    cq.poll(wcs)
+    cq.poll_into(wcs)
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn counted_poll_recv(cq: &mut Cq, wcs: &mut [Wc]) -> Result<usize, PollError> {
     black_box(Call::PollRecv);
-    cq.poll(wcs)
+    cq.poll_into(wcs)
 }

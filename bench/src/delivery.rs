@@ -93,7 +93,7 @@ impl<T: Transport> Side<T> {
             queue: CompletionQueue::new(end.queue),
             channel: end.channel.expect("it was asked for"),
             pair: end.pair,
-            message: end.memory.sge(0, MESSAGE as usize).expect("it is inside"),
+            message: end.memory.registered().sge(..MESSAGE as usize).expect("it is inside"),
             _memory: end.memory,
             buffer: [Wc::default(); BATCH],
             posted: 0,

@@ -13,8 +13,8 @@
 //!     let needs = Needs { sends: 1, receives: 1, bytes: 64, ..Needs::default() };
 //!     let [mut alice, mut bob] = transport.pair(&[needs; 2])?;
 //!     alice.memory.write(0, b"hello")?;
-//!     bob.pair.post_recv(&[RecvWr::new(1, &[bob.memory.sge(0, 64)?])])?;
-//!     alice.pair.post_send(&[SendWr::send(2, &[alice.memory.sge(0, 5)?])])?;
+//!     bob.pair.post_recv(&[RecvWr::new(1, &[bob.memory.registered().sge(..64)?])])?;
+//!     alice.pair.post_send(&[SendWr::send(2, &[alice.memory.registered().sge(..5)?])])?;
 //!
 //!     let mut queue = CompletionQueue::new(bob.queue);
 //!     let mut buffer = [Wc::default()];
@@ -36,9 +36,9 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use cq_core::transport::Block;
-use cq_verbs::device::{Device, Memory, ProtectionDomain, QueuePair};
+use cq_verbs::device::{Device, DevicePd, DeviceQp, Memory};
 use cq_verbs::polling::ArmWc;
-use cq_verbs::setup::{Access, AtomicCap, CreateError, Port, QpCaps, QpInit};
+use cq_verbs::setup::{Access, AtomicCap, CreateError, Port, QpCaps};
 use serde::{Deserialize, Serialize};
 
 use self::heap::Heap;
@@ -51,7 +51,7 @@ pub trait Transport: Sync {
     /// A completion channel.
     type Channel: Block<Instant = Instant> + Send;
     /// A queue pair.
-    type Pair: QueuePair;
+    type Pair: DeviceQp;
 
     /// What is known of the device.
     fn about(&self) -> &About;
@@ -197,16 +197,15 @@ where
         let channel = needs.events.then(|| self.context.create_channel());
         let channel = channel.transpose().attempt("create a completion channel")?;
         // It can't overrun: there is space for everything outstanding.
-        let queue = self.context.create_cq(sends + receives, channel.as_ref());
+        let queue = self.context.cq(sends + receives).channel(channel.as_ref()).create();
         let queue = queue.attempt("create a completion queue")?;
-        let caps = QpCaps {
-            max_send_wr: sends,
-            max_recv_wr: receives,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline: needs.inline,
-        };
-        let pair = self.domain.create_qp(&QpInit { caps, ..QpInit::new(&queue) });
+        let caps = QpCaps::USUAL
+            .max_send_wr(sends)
+            .max_recv_wr(receives)
+            .max_send_sge(1)
+            .max_recv_sge(1)
+            .max_inline(needs.inline);
+        let pair = self.domain.qp(&queue).caps(caps).create();
         let pair = pair.attempt("create a queue pair")?;
         let mut access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
         access.set(Access::REMOTE_ATOMIC, needs.atomics);

@@ -21,12 +21,11 @@ struct Logger {
 }
 
 impl Observer for Logger {
-    fn polled(&mut self, _: &impl PollCq, _: usize, batch: &[Wc]) {
+    fn polled(&mut self, _: &dyn PollCq<Entry = Wc>, _: usize, batch: &[Wc]) {
         for failed in batch.iter().filter_map(|wc| wc.result().err()) {
             let is_flushed = failed.status() == WcStatus::WR_FLUSH_ERR;
             let level = if is_flushed { Level::Debug } else { Level::Warn };
-            let (name, wr_id, qp_num) = (self.name, failed.wr_id(), failed.qp_num());
-            log::log!(level, "{name}: request {wr_id} of queue pair {qp_num} failed: {failed}");
+            log::log!(level, "{}: {failed}", self.name);
         }
     }
 

@@ -77,7 +77,7 @@ struct Driver<'e> {
 
 impl PollCq for Driver<'_> {
     type Entry = Done;
-    fn poll(&mut self, out: &mut [Done]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Done]) -> Result<usize, PollError> {
         let mut count = 0;
         for entry in out {
             let slot = self.engine.slot(self.next);

@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some(error) => return Err(error.into()),
         }
         let producer = HANDLER.lock().unwrap().producer.take().expect("it is put there");
-        (queue, raiser) = SoftCq::reunite(producer, cq.into_transport())?;
+        (queue, raiser) = SoftCq::reunite(producer, cq.into_inner())?;
     }
     println!("{done} transfers; the queue was split again after {overruns} overruns");
     assert!(overruns > 0);

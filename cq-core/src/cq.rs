@@ -2,20 +2,20 @@
 //! on the layout of a ring, because hardware does not expose one.
 //!
 //! ```
-//! use std::time::{Duration, Instant};
+//! use std::time::Duration;
 //! use cq_core::cq::{CompletionQueue, WaitError};
-//! use cq_core::transport::{Arm, Block, PollCq};
+//! use cq_core::transport::{Arm, Block, Deadline};
 //! use cq_core::wc::Wc;
 //!
 //! /// Serves completions until none has arrived for a second. Polls while there is work, sleeps otherwise.
 //! fn serve<T, C>(cq: &mut CompletionQueue<T>, channel: &mut C) -> Result<(), WaitError>
 //! where
 //!     T: Arm<Entry = Wc>,
-//!     C: Block<Instant = Instant>,
+//!     C: Block<Instant: Deadline>,
 //! {
 //!     let mut buffer = [Wc::default(); 32];
 //!     loop {
-//!         let batch = cq.wait(&mut buffer, channel, Some(Instant::now() + Duration::from_secs(1)))?;
+//!         let batch = cq.wait_timeout(&mut buffer, channel, Duration::from_secs(1))?;
 //!         if batch.is_empty() {
 //!             return Ok(());
 //!         }
@@ -30,23 +30,29 @@ mod next_batch;
 #[cfg(feature = "async")]
 mod stream;
 
+use core::time::Duration;
+
 #[cfg(feature = "async")]
 pub use self::stream::CompletionStream;
 pub use crate::transport::WaitError;
 use crate::transport::{
-    Arm, Armed, Block, Capacity, CqKey, Events, Notify, PollCq, PollError, Woken, poll_checked,
+    Arm, Armed, Block, Capacity, CqKey, Deadline, Events, Notify, PollCq, PollError, Woken,
+    poll_checked,
 };
 
 /// A completion queue of a transport.
+///
+/// See [the module](self) for an example.
+#[doc(alias = "ibv_cq")]
 #[derive(Debug)]
-pub struct CompletionQueue<T> {
-    transport: T,
+pub struct CompletionQueue<T: ?Sized> {
+    pub(crate) transport: T,
 }
 
 impl<T: Capacity> CompletionQueue<T> {
     /// How many completions the queue holds ([O1](crate::contract#o1)).
     #[must_use]
-    pub fn capacity(&self) -> u32 {
+    pub fn capacity(&self) -> usize {
         self.transport.capacity()
     }
 }
@@ -57,33 +63,21 @@ impl<T: PollCq> CompletionQueue<T> {
         Self { transport }
     }
 
-    /// Takes up to `buffer.len()` completions, oldest first. Never blocks. Returns an empty slice if the queue is empty
-    /// ([P1](crate::contract#p1)–[P3](crate::contract#p3)). Entries of `buffer` past the returned ones are unchanged
-    /// ([P4](crate::contract#p4)).
-    ///
-    /// # Errors
-    /// The queue itself failed, or the transport claimed more completions than the buffer holds
-    /// ([P7](crate::contract#p7)).
-    // A comparison around the transport's poll. Not inlined, an empty poll of an observed queue takes 6 ns more.
-    #[inline(always)]
-    pub fn poll<'r>(&mut self, buffer: &'r mut [T::Entry]) -> Result<&'r [T::Entry], PollError> {
-        let count = self.take(buffer)?;
-        Ok(&buffer[..count])
-    }
+    crate::polled_without_import!(T::Entry);
 
-    /// Returns the transport's completion queue, as for creating queue pairs for it.
+    /// Returns the transport's completion queue.
     #[must_use]
     pub const fn get_ref(&self) -> &T {
         &self.transport
     }
 
     /// Returns the transport, for transport-specific calls.
-    pub const fn transport(&mut self) -> &mut T {
+    pub const fn get_mut(&mut self) -> &mut T {
         &mut self.transport
     }
 
     /// Consumes the queue and returns the transport.
-    pub fn into_transport(self) -> T {
+    pub fn into_inner(self) -> T {
         self.transport
     }
 
@@ -91,6 +85,10 @@ impl<T: PollCq> CompletionQueue<T> {
     pub(crate) fn take(&mut self, buffer: &mut [T::Entry]) -> Result<usize, PollError> {
         poll_checked(&mut self.transport, buffer)
     }
+}
+
+impl<H: ?Sized, T: AsRef<H>> AsRef<H> for CompletionQueue<T> {
+    crate::of_target! { self.transport; as_ref(&self) -> &H; }
 }
 
 impl<T: Arm> CompletionQueue<T> {
@@ -117,8 +115,7 @@ impl<T: Arm> CompletionQueue<T> {
     }
 
     /// Takes up to `buffer.len()` completions. Sleeps on `channel` until there is at least one. Returns an empty slice
-    /// if the deadline has passed, or if `buffer` is empty. A deadline of `None` waits indefinitely. For a channel
-    /// whose clock is `std::time::Instant`, `Some(Instant::now() + Duration::from_secs(1))` waits for at most a second.
+    /// if the deadline has passed, or if `buffer` is empty. A deadline of `None` waits indefinitely.
     ///
     /// The channel must serve this queue, and no other. `wait` takes pending events, including those that no wait slept for,
     /// before it arms the queue again. So at most two events are unread, no matter how many waits return without
@@ -141,6 +138,19 @@ impl<T: Arm> CompletionQueue<T> {
         wait_with(self.transport.key(), buffer, channel, deadline, |buffer, events, on| {
             self.look(buffer, events, on)
         })
+    }
+
+    /// [`wait`](Self::wait) for at most this time.
+    ///
+    /// # Errors
+    /// The same as [`wait`](Self::wait).
+    pub fn wait_timeout<'r, C: Block<Instant: Deadline>>(
+        &mut self,
+        buffer: &'r mut [T::Entry],
+        channel: &mut C,
+        timeout: Duration,
+    ) -> Result<&'r [T::Entry], WaitError> {
+        self.wait(buffer, channel, Deadline::after(timeout))
     }
 
     /// Polls if `on` is `None`. Otherwise arms, and polls if completions may have been added before the arm. `events` is

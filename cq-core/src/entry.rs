@@ -7,7 +7,6 @@
 //! use bytemuck::{Pod, Zeroable};
 //! use cq_core::entry::{Entry, InArray, InEntry};
 //! use cq_core::queue::SoftCq;
-//! use cq_core::transport::PollCq;
 //!
 //! /// A completion as NVMe has it. Its one phase bit is too few, so the generations are in an array apart.
 //! #[derive(Clone, Copy, Pod, Zeroable)]
@@ -46,7 +45,7 @@
 //! let (mut producer, mut consumer) = storage.split();
 //! producer.push(&Event { session: 7, kind: 1, spare: 0 })?;
 //! let mut events = [Event::zeroed(); 4];
-//! assert_eq!(consumer.poll(&mut events), Ok(1));
+//! assert_eq!(consumer.poll(&mut events).unwrap().len(), 1);
 //! assert_eq!((events[0].session, events[0].spare), (7, 0));
 //!
 //! let mut numbers = SoftCq::<8, u32>::of_entries(); // numbers, and arrays of plain old data, are entries
@@ -85,6 +84,8 @@ use crate::queue::slot::Generation;
 /// ```compile_fail,E0080
 /// let queue = cq_core::queue::SoftCq::<4, [u64; 17]>::of_entries();
 /// ```
+///
+/// See [the module](self) for an example.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no entry of a queue",
     note = "derive `bytemuck::Pod` and `bytemuck::Zeroable`, and implement `cq_core::entry::Entry`",

@@ -3,7 +3,7 @@
 
 use defmt::{Format, Formatter, write};
 
-use crate::wc::{Completed, Failed, Wc};
+use crate::wc::{Completed, Wc};
 
 impl Format for Wc {
     fn format(&self, f: Formatter<'_>) {
@@ -16,15 +16,9 @@ impl Format for Wc {
 
 impl Format for Completed<'_> {
     fn format(&self, f: Formatter<'_>) {
-        let (opcode, flags) = (self.opcode(), self.flags());
-        write!(
-            f,
-            "Completed {{ wr_id: {=u64}, opcode: {}, byte_len: {=u32}, ",
-            self.wr_id(),
-            opcode,
-            self.byte_len()
-        );
-        write!(f, "qp_num: {=u32}, flags: {}", self.qp_num(), flags);
+        let (wr_id, opcode, len) = (self.wr_id(), self.opcode(), self.byte_len());
+        write!(f, "Completed {{ wr_id: {=u64}, opcode: {}, byte_len: {=u32}, ", wr_id, opcode, len);
+        write!(f, "qp_num: {=u32}, flags: {}", self.qp_num(), self.flags());
         if let Some(imm) = self.imm() {
             write!(f, ", imm: {=[u8; 4]}", imm);
         }
@@ -32,19 +26,5 @@ impl Format for Completed<'_> {
             write!(f, ", invalidated_rkey: {=u32}", rkey);
         }
         write!(f, " }}");
-    }
-}
-
-impl Format for Failed {
-    fn format(&self, f: Formatter<'_>) {
-        let (status, vendor_err) = (self.status(), self.vendor_err());
-        write!(
-            f,
-            "Failed {{ wr_id: {=u64}, status: {}, qp_num: {=u32}, vendor_err: {=u32:#x} }}",
-            self.wr_id(),
-            status,
-            self.qp_num(),
-            vendor_err
-        );
     }
 }

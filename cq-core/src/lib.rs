@@ -19,7 +19,7 @@
 //! for wc in cq.poll(&mut batch)? {
 //!     match wc.result() {
 //!         Ok(done) => assert_eq!((done.wr_id(), done.byte_len()), (7, 64)),
-//!         Err(failed) => panic!("request {} failed: {failed}", failed.wr_id()),
+//!         Err(failed) => panic!("{failed}"),
 //!     }
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -63,11 +63,12 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage; the traits of [`transport`] for `Box<T>` |
-//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
+//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `Instant` as a [`Deadline`](transport::Deadline), errors as `std::io::Error` |
 //! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
 //! | `portable-atomic` | what `async` needs on targets without compare-and-swap; with `--cfg portable_atomic_unsafe_assume_single_core`, or a critical section |
-//! | `serde` | `Serialize` and `Deserialize` for numbers, keys and errors |
+//! | `serde` | `Serialize` and `Deserialize` for numbers, flags, keys and errors; not for completions, whose undefined fields have no values |
 //! | `defmt` | `Format` for completions, numbers, keys and errors |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
@@ -91,8 +92,12 @@ pub mod guide;
 #[doc(hidden)]
 pub mod macros;
 pub mod observe;
+/// The traits, for code that calls their methods: `use cq_core::prelude::*`. It names nothing.
+pub mod prelude {
+    pub use crate::transport::{Arm as _, Block as _, Capacity as _, Events as _, PollCq as _};
+    pub use crate::transport::{RegisterWaker as _, Signal as _};
+}
 pub mod queue;
-mod sentences;
 #[cfg(target_has_atomic = "32")]
 pub mod shared_cq;
 pub mod sync;

@@ -1,19 +1,62 @@
 //! Macros that the crates beside this one use as well. None of them is of the public API. A feature that they ask for is one of
 //! the crate that uses them.
 
+/// The methods of `PollCq` as a type's own, which need no import.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! polled_without_import {
+    ($entry:ty) => {
+        /// Takes up to `buffer.len()` completions, oldest first, and returns them. Never blocks. The slice is empty if the
+        /// queue is. Entries of `buffer` past the returned ones are unchanged.
+        ///
+        /// # Errors
+        /// The queue itself failed, or the transport claimed more completions than the buffer holds.
+        #[inline(always)]
+        #[doc(alias("ibv_poll_cq", "ibv_start_poll", "ibv_next_poll", "ibv_end_poll"))]
+        pub fn poll<'r>(
+            &mut self,
+            buffer: &'r mut [$entry],
+        ) -> Result<&'r [$entry], $crate::transport::PollError> {
+            $crate::transport::PollCq::poll(self, buffer)
+        }
+
+        /// Takes the oldest completion. `None` if the queue is empty.
+        ///
+        /// # Errors
+        /// As for [`poll`](Self::poll).
+        #[inline]
+        pub fn pop(&mut self) -> Result<Option<$entry>, $crate::transport::PollError> {
+            $crate::transport::PollCq::pop(self)
+        }
+
+        /// Takes completions one at a time, until the queue is empty or has failed. What the iterator has not yielded stays
+        /// in the queue.
+        #[inline]
+        pub fn drain(&mut self) -> $crate::transport::Drain<'_, Self> {
+            $crate::transport::PollCq::drain(self)
+        }
+    };
+}
+
 /// A newtype for a number that a device, a driver or a peer writes. Known values have constants, names and texts; any other
-/// value is kept as it is ([C3](crate::contract#c3)). With a text for such values behind the name, numbers are displayed as
-/// their texts.
+/// value is kept as it is ([C3](crate::contract#c3)). Numbers are displayed as their texts, others as the text behind the name of
+/// the type. They are formatted in other bases, and serialized, as the numbers that they are.
+///
+/// The names of the type in C, and of the function that has its texts, are its aliases.
 ///
 /// For `defmt`, names are variants of an enum whose `Format` is derived, because such names are not in the firmware.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! foreign_number {
-    ($(#[$meta:meta])* $name:ident $(, $unknown:literal)? { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
+    ($(#[$meta:meta])* $name:ident($($c:literal),+), $unknown:literal { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
         $(#[$meta])*
+        #[doc(alias($($c),+))]
         #[repr(transparent)]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         pub struct $name(pub u32);
+
+        $crate::of_number!($name: Binary, Octal, LowerHex, UpperHex);
 
         impl $name {
             $($(#[$doc])* pub const $constant: Self = Self($value);)+
@@ -29,21 +72,16 @@ macro_rules! foreign_number {
                     _ => None,
                 }
             }
-
-            #[allow(dead_code)]
-            const fn text(self) -> Option<&'static str> {
-                match self.0 {
-                    $($value => Some($text),)+
-                    _ => None,
-                }
-            }
         }
 
-        $(impl core::fmt::Display for $name {
+        impl core::fmt::Display for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.pad(self.text().unwrap_or($unknown))
+                f.pad(match self.0 {
+                    $($value => $text,)+
+                    _ => $unknown,
+                })
             }
-        })?
+        }
 
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -72,13 +110,41 @@ macro_rules! foreign_number {
     };
 }
 
-/// `bitflags!` with `defmt::Format`.
+/// The traits that a newtype of a number has by the number.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! of_number {
+    ($name:ident: $($base:ident),+) => {
+        impl From<u32> for $name {
+            fn from(number: u32) -> Self {
+                Self(number)
+            }
+        }
+
+        impl From<$name> for u32 {
+            fn from(named: $name) -> Self {
+                named.0
+            }
+        }
+
+        $(impl core::fmt::$base for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::$base::fmt(&self.0, f)
+            }
+        })+
+    };
+}
+
+/// `bitflags!` with the traits of plain data, serde's and `defmt::Format`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! foreign_flags {
-    ($(#[$meta:meta])* pub struct $name:ident: u32 { $($(#[$doc:ident $($text:tt)*])* const $flag:ident = $bits:expr;)+ $(const _ = $unknown:expr;)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident($c:literal): u32 { $($(#[$doc:ident $($text:tt)*])* const $flag:ident = $bits:expr;)+ $(const _ = $unknown:expr;)? }) => {
         bitflags::bitflags! {
             $(#[$meta])*
+            #[doc(alias = $c)]
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+            #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
             pub struct $name: u32 {
                 $($(#[$doc $($text)*])* const $flag = $bits;)+
                 $(const _ = $unknown;)?
@@ -99,6 +165,94 @@ macro_rules! foreign_flags {
     };
 }
 
+/// `Copy` and `Clone` for a type whose parameters need not have them, as derives would require.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! copied {
+    ([$($generic:tt)+] $type:ty) => {
+        impl<$($generic)+> Copy for $type {}
+
+        impl<$($generic)+> Clone for $type {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+    };
+}
+
+/// Methods that return a field.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident $(($c:literal))?: $type:ty = $($field:tt).+;)+) => {
+        $($(#[$doc])*
+        $(#[doc(alias = $c)])?
+        #[must_use]
+        pub const fn $name(&self) -> $type {
+            self.$($field).+
+        })+
+    };
+}
+
+/// `Debug` that shows these fields only: the others have none, or are not to be looked at.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_of {
+    ([$($generic:tt)+] $name:ident<$($parameter:tt),+> { $($field:ident)? }) => {
+        impl<$($generic)+> core::fmt::Debug for $name<$($parameter),+> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let mut shown = f.debug_struct(stringify!($name));
+                $(shown.field(stringify!($field), &self.$field);)?
+                shown.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Methods of a trait that are those of the target.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! of_target {
+    ($target:expr; $($name:ident(&$($receiver:ident)+ $(, $arg:ident: $type:ty)*) $(-> $returned:ty)?;)+) => {
+        $(#[inline]
+        fn $name(&$($receiver)+ $(, $arg: $type)*) $(-> $returned)? {
+            $target.$name($($arg),*)
+        })+
+    };
+}
+
+/// Implements `Display` and `Error` for an error type: a text for each variant, and the variants that have a cause. One with
+/// generic parameters, given behind `@`, may hold what has no `Debug`: its own is its text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! sentences {
+    ($(@[$($generic:tt)+])? $name:ty { $($pattern:pat => ($($text:tt)+);)+ } $($cause:pat => $source:expr;)*) => {
+        $(impl<$($generic)+> core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(self, f)
+            }
+        })?
+
+        impl$(<$($generic)+>)? core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match *self {
+                    $($pattern => write!(f, $($text)+),)+
+                }
+            }
+        }
+
+        impl$(<$($generic)+>)? core::error::Error for $name {
+            fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+                #[allow(unreachable_patterns)]
+                match self {
+                    $($cause => Some($source),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
 /// Implements `From` for the causes of errors.
 #[doc(hidden)]
 #[macro_export]
@@ -107,6 +261,28 @@ macro_rules! from_causes {
         $(impl From<$cause> for $error {
             fn from(cause: $cause) -> Self {
                 Self::$variant(cause)
+            }
+        })+
+    };
+}
+
+/// Implements `From` for `std::io::Error`: with the error itself inside, of the kind of the first cause that fits, else `Other`.
+/// In the patterns the type is `This`.
+#[cfg(feature = "std")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! io_errors {
+    ($($(#[$meta:meta])? $error:ty { $($pattern:pat => $cause:expr;)* })+) => {
+        $($(#[$meta])?
+        impl From<$error> for std::io::Error {
+            #[allow(dead_code, unreachable_patterns)]
+            fn from(error: $error) -> Self {
+                type This = $error;
+                let kind = match &error {
+                    $($pattern => Self::from($cause).kind(),)*
+                    _ => std::io::ErrorKind::Other,
+                };
+                Self::new(kind, error)
             }
         })+
     };

@@ -18,7 +18,7 @@
 //! struct ByQueuePair(HashMap<u32, u64>);
 //!
 //! impl Observer for ByQueuePair {
-//!     fn polled(&mut self, _: &impl PollCq, _: usize, batch: &[Wc]) {
+//!     fn polled(&mut self, _: &dyn PollCq<Entry = Wc>, _: usize, batch: &[Wc]) {
 //!         for wc in batch {
 //!             *self.0.entry(wc.qp_num()).or_default() += 1;
 //!         }
@@ -34,8 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use core::ops::Deref;
-
+use crate::of_target;
 use crate::transport::{
     Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError, poll_checked,
 };
@@ -44,7 +43,16 @@ use crate::wc::Wc;
 /// What an observer sees of a queue. It is called where the queue is polled and armed, by the thread that does so.
 pub trait Observer<E = Wc> {
     /// A poll for up to `asked` completions has returned this batch. `queue` is the queue after the poll.
-    fn polled(&mut self, queue: &impl PollCq, asked: usize, batch: &[E]);
+    fn polled(&mut self, queue: &dyn PollCq<Entry = E>, asked: usize, batch: &[E]);
+
+    /// The same, of a queue whose type is known, for an observer that queries the queue at each poll: no call is indirect.
+    #[inline(always)]
+    fn polled_by(&mut self, queue: &impl PollCq<Entry = E>, asked: usize, batch: &[E])
+    where
+        Self: Sized,
+    {
+        self.polled(queue, asked, batch);
+    }
 
     /// A poll has failed.
     #[inline]
@@ -65,8 +73,10 @@ pub trait Observer<E = Wc> {
     }
 }
 
-/// A queue with an observer. It implements what the queue implements, and dereferences to what the queue dereferences to:
+/// A queue with an observer. It implements what the queue implements, and has the handle that the queue has:
 /// wrap it in a [`CompletionQueue`](crate::cq::CompletionQueue).
+///
+/// See [the module](self) for an example.
 #[derive(Clone, Debug)]
 pub struct Observed<T, O> {
     transport: T,
@@ -90,7 +100,7 @@ impl<T, O> Observed<T, O> {
     }
 
     /// Returns the queue, for transport-specific calls. The observer does not see polls and arms of it.
-    pub const fn transport(&mut self) -> &mut T {
+    pub const fn get_mut(&mut self) -> &mut T {
         &mut self.transport
     }
 
@@ -100,13 +110,8 @@ impl<T, O> Observed<T, O> {
     }
 }
 
-impl<T: Deref, O> Deref for Observed<T, O> {
-    type Target = T::Target;
-
-    #[inline]
-    fn deref(&self) -> &T::Target {
-        &self.transport
-    }
+impl<H: ?Sized, T: AsRef<H>, O> AsRef<H> for Observed<T, O> {
+    of_target! { self.transport; as_ref(&self) -> &H; }
 }
 
 impl<T: PollCq, O: Observer<T::Entry>> PollCq for Observed<T, O> {
@@ -114,23 +119,14 @@ impl<T: PollCq, O: Observer<T::Entry>> PollCq for Observed<T, O> {
 
     // As of the queue itself: not inlined, an empty poll takes three times as long.
     #[inline(always)]
-    fn poll(&mut self, out: &mut [T::Entry]) -> Result<usize, PollError> {
-        match poll_checked(&mut self.transport, out) {
-            Ok(count) => {
-                self.observer.polled(&self.transport, out.len(), &out[..count]);
-                Ok(count)
-            }
-            Err(error) => {
-                self.observer.failed(error);
-                Err(error)
-            }
-        }
+    fn poll_into(&mut self, out: &mut [T::Entry]) -> Result<usize, PollError> {
+        let polled = poll_checked(&mut self.transport, out);
+        let count = polled.inspect_err(|error| self.observer.failed(*error))?;
+        self.observer.polled_by(&self.transport, out.len(), &out[..count]);
+        Ok(count)
     }
 
-    #[inline]
-    fn holds_more_than(&self, count: usize) -> bool {
-        self.transport.holds_more_than(count)
-    }
+    of_target! { self.transport; holds_more_than(&self, count: usize) -> bool; }
 }
 
 impl<T: Arm, O: Observer<T::Entry>> Arm for Observed<T, O> {
@@ -141,10 +137,7 @@ impl<T: Arm, O: Observer<T::Entry>> Arm for Observed<T, O> {
         armed
     }
 
-    #[inline]
-    fn key(&self) -> CqKey {
-        self.transport.key()
-    }
+    of_target! { self.transport; key(&self) -> CqKey; }
 
     #[inline]
     fn took_events(&mut self, count: u32) {
@@ -154,7 +147,5 @@ impl<T: Arm, O: Observer<T::Entry>> Arm for Observed<T, O> {
 }
 
 impl<T: Capacity, O> Capacity for Observed<T, O> {
-    fn capacity(&self) -> u32 {
-        self.transport.capacity()
-    }
+    of_target! { self.transport; capacity(&self) -> usize; }
 }

@@ -60,20 +60,20 @@
 //! [`SharedCq::wait`] holds the lock only to poll and to arm, and sleeps without it:
 //!
 //! ```
-//! # use std::time::{Duration, Instant};
+//! # use std::time::Duration;
 //! # use cq_core::cq::WaitError;
 //! # use cq_core::shared_cq::SharedCq;
-//! # use cq_core::transport::{Arm, Block};
+//! # use cq_core::transport::{Arm, Block, Deadline};
 //! # use cq_core::wc::Wc;
 //! /// Serves completions until none has arrived for a second. The other threads only poll.
 //! fn sleeper<C>(shared: &SharedCq<impl Arm<Entry = Wc>>, channel: &mut C) -> Result<usize, WaitError>
 //! where
-//!     C: Block<Instant = Instant>,
+//!     C: Block<Instant: Deadline>,
 //! {
 //!     let (mut buffer, mut served) = ([Wc::default(); 16], 0);
 //!     loop {
-//!         let deadline = Instant::now() + Duration::from_secs(1);
-//!         match shared.wait(&mut buffer, channel, Some(deadline))?.len() {
+//!         let deadline = Deadline::after(Duration::from_secs(1));
+//!         match shared.wait(&mut buffer, channel, deadline)?.len() {
 //!             0 => return Ok(served),
 //!             count => served += count,
 //!         }
@@ -93,7 +93,7 @@
 //! A thread that does not sleep can end the sleep of another for good, where the transport is a
 //! [software queue](crate::queue): failing it makes each wait return what is stored and then
 //! [`PollError::Failed`](crate::transport::PollError::Failed) ([S4](crate::contract#s4)).
-//! `shared.lock().transport().mark_failed()` returns the [wake-up](crate::queue::FailWakeup), which is raised without the
+//! `shared.lock().get_mut().mark_failed()` returns the [wake-up](crate::queue::FailWakeup), which is raised without the
 //! lock: `fail` would raise it under the lock, for which a task that is polled at once waits for ever.
 #![allow(unsafe_code)]
 
@@ -189,18 +189,14 @@ impl<T: Arm> SharedCq<T> {
         channel: &mut C,
         deadline: Option<C::Instant>,
     ) -> Result<&'r [T::Entry], WaitError> {
-        let key = self.lock().transport().key();
+        let key = self.lock().get_mut().key();
         wait_with(key, buffer, channel, deadline, |buffer, events, on| {
             self.lock().look(buffer, events, on)
         })
     }
 }
 
-impl<T> fmt::Debug for SharedCq<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedCq").finish_non_exhaustive()
-    }
-}
+crate::debug_of!([T] SharedCq<T> {});
 
 /// Holds the lock of a [`SharedCq`] and gives access to the queue. Dropping it releases the lock.
 ///

@@ -17,7 +17,7 @@
 //!         buffer.store(7, Relaxed);
 //!         producer.push(&Wc::new(1, WcStatus::SUCCESS, 5)).unwrap();
 //!     });
-//!     while consumer.poll(&mut [Wc::default()])? == 0 {}
+//!     while consumer.poll(&mut [Wc::default()])?.is_empty() {}
 //!     assert_eq!(buffer.load(Relaxed), 7);
 //!     Ok::<(), PollError>(())
 //! })?;
@@ -119,6 +119,9 @@ cfg_if::cfg_if! {
         pub(crate) use core::hint::spin_loop;
         #[doc(hidden)]
         pub use core::sync::atomic::{AtomicU8, AtomicU32};
+        #[cfg(target_has_atomic = "64")]
+        #[doc(hidden)]
+        pub use core::sync::atomic::AtomicU64;
         #[cfg(feature = "async")]
         pub(crate) use atomic_waker::AtomicWaker;
         use core::sync::atomic::fence;
@@ -127,15 +130,11 @@ cfg_if::cfg_if! {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(all(loom, target_has_atomic = "64", not(cq_core_word32)))] {
+    if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
+        mod shared;
         #[doc(hidden)]
         pub use self::AtomicU64 as AtomicWord;
-        /// The widest word that the target loads and stores in one piece.
-        #[doc(hidden)]
-        pub type Word = u64;
-    } else if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
-        #[doc(hidden)]
-        pub use core::sync::atomic::AtomicU64 as AtomicWord;
+        pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, latch_more, reserve};
         /// The widest word that the target loads and stores in one piece.
         #[doc(hidden)]
         pub type Word = u64;
@@ -145,13 +144,6 @@ cfg_if::cfg_if! {
         /// The widest word that the target loads and stores in one piece.
         #[doc(hidden)]
         pub type Word = u32;
-    }
-}
-
-cfg_if::cfg_if! {
-    if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
-        mod shared;
-        pub(crate) use self::shared::{Backoff, acquire_tail, disarm, end, latch_more, reserve};
     }
 }
 

@@ -7,11 +7,12 @@
 //! match good.result() {
 //!     Ok(done) if done.is_recv() => assert_eq!(done.byte_len(), 64),
 //!     Ok(done) => panic!("unexpected {}", done.opcode()),
-//!     Err(failed) => panic!("request {} failed: {failed}", failed.wr_id()),
+//!     Err(failed) => panic!("{failed}"),
 //! }
 //!
 //! let bad = Wc::new(8, WcStatus::REM_ACCESS_ERR, 0x11);
-//! assert_eq!(bad.result().unwrap_err().to_string(), "remote access error (status 10, vendor error 0x0)");
+//! let text = "request 8 of queue pair 17 failed: remote access error (status 10, vendor error 0x0)";
+//! assert_eq!(bad.result().unwrap_err().to_string(), text);
 //! ```
 //!
 //! # Rules
@@ -32,6 +33,7 @@ use bytemuck::{Pod, Zeroable};
 pub use self::numbers::{WcFlags, WcOpcode, WcStatus};
 pub use self::view::{Completed, Failed};
 use crate::entry::{Entry, InEntry};
+use crate::getters;
 
 /// One work completion: `struct ibv_wc` on 64-bit targets ([C1](crate::contract#c1)).
 ///
@@ -41,6 +43,15 @@ use crate::entry::{Entry, InEntry};
 ///
 /// Two completions are equal if all their bytes but the padding are, those of undefined fields among them, which `Debug` does
 /// not show: compare their results to leave them out.
+///
+/// ```
+/// use cq_core::wc::{Wc, WcOpcode, WcStatus};
+///
+/// let wc = Wc::new(7, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV).with_imm(*b"size");
+/// let completed = wc.result().unwrap();
+/// assert_eq!((completed.wr_id(), completed.imm()), (7, Some(*b"size")));
+/// ```
+#[doc(alias = "ibv_wc")]
 #[must_use]
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -96,22 +107,7 @@ impl Wc {
     /// Creates a completion from the fields that are always valid. All others are zero. A failure with a vendor error is made
     /// [of a `Failed`](Self::failed), so that no success has one.
     pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
-        Self {
-            wr_id,
-            status,
-            opcode: WcOpcode(0),
-            vendor_err: 0,
-            byte_len: 0,
-            imm_or_rkey: 0,
-            qp_num,
-            src_qp: 0,
-            wc_flags: WcFlags::empty(),
-            pkey_index: 0,
-            slid: 0,
-            sl: 0,
-            dlid_path_bits: 0,
-            generation: [0; 2],
-        }
+        Self { wr_id, status, qp_num, ..const { bytemuck::zeroed() } }
     }
 
     /// Creates a failed completion whose undefined fields are zero.
@@ -135,27 +131,15 @@ impl Wc {
             .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
     }
 
-    /// Returns the `wr_id` that the request was posted with.
-    #[must_use]
-    pub const fn wr_id(&self) -> u64 {
-        self.wr_id
-    }
-
-    /// Returns the status of the request.
-    #[must_use]
-    pub const fn status(&self) -> WcStatus {
-        self.status
-    }
-
-    /// Returns the number of the local queue pair.
-    #[must_use]
-    pub const fn qp_num(&self) -> u32 {
-        self.qp_num
-    }
-
-    /// The vendor error, which is undefined unless the request failed.
-    pub const fn vendor_err(&self) -> u32 {
-        self.vendor_err
+    getters! {
+        /// Returns the `wr_id` that the request was posted with.
+        wr_id: u64 = wr_id;
+        /// Returns the status of the request.
+        status: WcStatus = status;
+        /// Returns the number of the local queue pair.
+        qp_num: u32 = qp_num;
+        /// The vendor error, which is undefined unless the request failed.
+        vendor_err: u32 = vendor_err;
     }
 
     /// Returns the defined fields: all of them on success, four of them on an error ([C4](crate::contract#c4)).
@@ -167,12 +151,8 @@ impl Wc {
         if self.status == WcStatus::SUCCESS {
             return Ok(Completed::of(self));
         }
-        Err(Failed {
-            wr_id: self.wr_id,
-            status: self.status,
-            qp_num: self.qp_num,
-            vendor_err: self.vendor_err,
-        })
+        let &Self { wr_id, status, qp_num, vendor_err, .. } = self;
+        Err(Failed { wr_id, status, qp_num, vendor_err })
     }
 
     /// Sets the opcode.

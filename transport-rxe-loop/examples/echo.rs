@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
@@ -12,7 +12,7 @@ use transport_rxe_loop::verbs::device::Slots;
 use transport_rxe_loop::verbs::tracked::{Done, TrackedQp};
 use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, Endpoint, OwnedRegion, Port, QpInit, QueuePair,
+    Access, CompletionChannel, Context, Cq, Endpoint, OwnedRegion, Port, QueuePair,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -25,7 +25,7 @@ const MESSAGES: u64 = 10_000;
 /// One end: a queue pair, its completion queue, and a slot of memory for each message that is under way: those that come
 /// in, then those that go out. A request's token is its slot.
 struct End {
-    qp: TrackedQp<QueuePair, usize, usize, WINDOW, WINDOW>,
+    qp: TrackedQp<QueuePair, usize>,
     cq: CompletionQueue<Cq>,
     channel: CompletionChannel,
     slots: Slots<OwnedRegion>,
@@ -34,8 +34,9 @@ struct End {
 impl End {
     fn new(context: &Context) -> Result<Self, Failure> {
         let (pd, channel) = (context.alloc_pd()?, context.create_channel()?);
-        let cq = CompletionQueue::new(context.create_cq(2 * WINDOW as u32, Some(&channel))?);
-        let qp = TrackedQp::new(pd.create_qp(&QpInit::new(cq.get_ref()))?);
+        let cq = CompletionQueue::new(context.cq(2 * WINDOW as u32).channel(&channel).create()?);
+        let qp = pd.qp(cq.get_ref()).create()?;
+        let qp = TrackedQp::with_capacity(qp, WINDOW as u32, WINDOW as u32);
         let slots = Slots::allocate(&pd, 2 * WINDOW, SIZE, Access::LOCAL_WRITE)?;
         Ok(Self { qp, cq, channel, slots })
     }
@@ -64,8 +65,7 @@ impl End {
         mut next: impl FnMut(&mut Self, Step) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut wcs = [Wc::default(); 32];
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let batch = self.cq.wait(&mut wcs, &mut self.channel, Some(deadline))?;
+        let batch = self.cq.wait_timeout(&mut wcs, &mut self.channel, Duration::from_secs(10))?;
         if batch.is_empty() {
             return Err("nothing has completed for 10 s".into());
         }

@@ -13,9 +13,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use transport_rxe_loop::verbs::post::Post;
 use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{CompletionChannel as Channel, Context, Cq, QpInit, QueuePair as Qp};
+use transport_rxe_loop::{CompletionChannel as Channel, Context, Cq, QueuePair as Qp};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -80,9 +79,8 @@ fn main() -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (pd, port, mut channel) =
         (context.alloc_pd()?, context.port(1)?, context.create_channel()?);
-    let (cq, peer_cq) = (context.create_cq(RECEIVES, Some(&channel))?, context.create_cq(1, None)?);
-    let (mut qp, mut peer) =
-        (pd.create_qp(&QpInit::new(&cq))?, pd.create_qp(&QpInit::new(&peer_cq))?);
+    let (cq, peer_cq) = (context.cq(RECEIVES).channel(&channel).create()?, context.cq(1).create()?);
+    let (mut qp, mut peer) = (pd.qp(&cq).create()?, pd.qp(&peer_cq).create()?);
     qp.connect(&port, &peer.endpoint(&port))?;
     peer.connect(&port, &qp.endpoint(&port))?;
     qp.post_recv(&[RecvWr::new(0, &[]); RECEIVES as usize])?;

@@ -13,18 +13,17 @@ use std::time::{Duration, Instant};
 
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
-use transport_rxe_loop::verbs::budget::{Budget, Budgeted, Entries};
+use transport_rxe_loop::verbs::budget::{Budget, Budgeted};
 use transport_rxe_loop::verbs::device::Slots;
 use transport_rxe_loop::verbs::ledger::Reaped;
-use transport_rxe_loop::verbs::post::Refused;
+use transport_rxe_loop::verbs::post::WrError;
 use transport_rxe_loop::verbs::tracked::{Done, TrackedQp};
 use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, ProtectionDomain, QueuePair};
 
 type Failure = Box<dyn Error + Send + Sync>;
 /// Tokens are slots, and for sends the length of the message, too.
-type Qp<const SENDS: usize, const RECEIVES: usize> =
-    TrackedQp<QueuePair, (usize, u32), usize, SENDS, RECEIVES, Entries>;
+type Qp = TrackedQp<QueuePair, (usize, u32), usize>;
 
 type Queue = CompletionQueue<Budgeted<Cq, Arc<Budget>>>;
 
@@ -35,9 +34,9 @@ const MESSAGES: u64 = 4_000;
 /// Receives on the left, sends on the right.
 struct Forwarder {
     cq: Queue,
-    left: Qp<0, BUFFERS>,
+    left: Qp,
     /// Fewer sends than buffers: messages wait for a slot.
-    right: Qp<8, 0>,
+    right: Qp,
     waiting: VecDeque<(usize, u32)>,
     slots: Slots<OwnedRegion>,
     /// The most messages that waited.
@@ -46,10 +45,11 @@ struct Forwarder {
 
 impl Forwarder {
     fn new(context: &Context) -> Result<Self, Failure> {
-        let (pd, cq) = (context.alloc_pd()?, context.create_cq(BUFFERS as u32 + 8, None)?);
+        let (pd, cq) = (context.alloc_pd()?, context.cq(BUFFERS as u32 + 8).create()?);
         let cq = CompletionQueue::new(Budgeted::new(cq));
         let handle = cq.get_ref().handle();
-        let (left, right) = (TrackedQp::create(&pd, &handle)?, TrackedQp::create(&pd, &handle)?);
+        let left = Qp::create(&pd, &handle, 0, BUFFERS as u32)?;
+        let right = Qp::create(&pd, &handle, 8, 0)?;
         let slots = Slots::allocate(&pd, BUFFERS, SIZE, Access::LOCAL_WRITE)?;
         Ok(Self { cq, left, right, waiting: VecDeque::new(), slots, most: 0 })
     }
@@ -86,7 +86,7 @@ impl Forwarder {
             let sges = [self.slots.part(slot, length as usize)?];
             match self.right.post_send(SendWr::send(0, &sges), (slot, length)) {
                 Ok(()) => {}
-                Err(full) if full.why == Refused::QueueFull => {
+                Err(full) if full.why == WrError::QueueFull => {
                     self.waiting.push_front(full.token);
                     return Ok(());
                 }
@@ -98,7 +98,7 @@ impl Forwarder {
 }
 
 /// Sends numbered messages as fast as they are taken: a full queue is polled until there is a slot.
-fn source(mut qp: Qp<16, 0>, mut cq: Queue) -> Result<(), Failure> {
+fn source(mut qp: Qp, mut cq: Queue) -> Result<(), Failure> {
     let mut wcs = [Wc::default(); 16];
     for number in 0..MESSAGES {
         let message = message(number);
@@ -125,7 +125,7 @@ fn source(mut qp: Qp<16, 0>, mut cq: Queue) -> Result<(), Failure> {
 }
 
 /// Receives slowly, sixteen messages at a time, and compares each with what was sent.
-fn sink(mut qp: Qp<0, 16>, mut cq: Queue, slots: &Slots<OwnedRegion>) -> Result<(), Failure> {
+fn sink(mut qp: Qp, mut cq: Queue, slots: &Slots<OwnedRegion>) -> Result<(), Failure> {
     let (mut wcs, mut next) = ([Wc::default(); 4], 0);
     qp.fill_receives(16, |slot| slots.sge(slot), |slot| slot)?;
     while next < MESSAGES {
@@ -153,19 +153,21 @@ fn message(number: u64) -> Vec<u8> {
 }
 
 /// A queue pair on a completion queue of its own.
-fn end<const SENDS: usize, const RECEIVES: usize>(
+fn end(
     context: &Context,
     pd: &ProtectionDomain,
-) -> Result<(Qp<SENDS, RECEIVES>, Queue), Failure> {
-    let cq = Budgeted::new(context.create_cq(Qp::<SENDS, RECEIVES>::ENTRIES, None)?);
-    Ok((TrackedQp::create(pd, &cq.handle())?, CompletionQueue::new(cq)))
+    [sends, receives]: [u32; 2],
+) -> Result<(Qp, Queue), Failure> {
+    let cq = Budgeted::new(context.cq(sends + receives).create()?);
+    Ok((Qp::create(pd, &cq.handle(), sends, receives)?, CompletionQueue::new(cq)))
 }
 
 fn main() -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (port, mut forwarder) = (context.port(1)?, Forwarder::new(&context)?);
     let pd = context.alloc_pd()?;
-    let ((mut from, from_cq), (mut to, to_cq)) = (end(&context, &pd)?, end(&context, &pd)?);
+    let (mut from, from_cq) = end(&context, &pd, [16, 0])?;
+    let (mut to, to_cq) = end(&context, &pd, [0, 16])?;
     let slots = Slots::allocate(&pd, 16, SIZE, Access::LOCAL_WRITE)?;
     let [left, right] =
         [forwarder.left.get_ref(), forwarder.right.get_ref()].map(|qp| qp.endpoint(&port));

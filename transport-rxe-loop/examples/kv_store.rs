@@ -20,24 +20,24 @@ use anyhow::{Context as _, anyhow, bail};
 use cq_core::cq::CompletionQueue;
 use cq_core::observe::Observed;
 use cq_core::wc::Wc;
-use transport_rxe_loop::verbs::budget::{Budget, Budgeted, BudgetedHandle, Entries, Overdrawn};
+use transport_rxe_loop::verbs::budget::{Budget, Budgeted, BudgetedHandle, OverdrawnError};
 use transport_rxe_loop::verbs::counters::{Counters, Recorder};
-use transport_rxe_loop::verbs::device::{Device, QueuePair, Slots};
+use transport_rxe_loop::verbs::device::{Device, DeviceQp, Slots};
 use transport_rxe_loop::verbs::handlers::{Handlers, Then};
 use transport_rxe_loop::verbs::tracked::{CreateTrackedError, Done, TrackedQp};
 use transport_rxe_loop::verbs::wait_set::{DescriptorId, Ready, StopHandle, WaitSet};
 use transport_rxe_loop::verbs::wr::SendWr;
 // On hardware: `use transport_verbs::{…}`, and the name of the device.
-use transport_rxe_loop::{Access, Context, Port, QpInit};
+use transport_rxe_loop::{Access, Context, Port};
 
 type Failure = anyhow::Error;
 
 const CLIENTS: u32 = 4;
 /// The requests that a client may have outstanding.
-const RECEIVES: usize = 8;
+const RECEIVES: u32 = 8;
 /// Twice as many: an unsignaled answer holds its place until a later one has completed.
-const SENDS: usize = 2 * RECEIVES;
-const SLOTS: usize = RECEIVES + SENDS;
+const SENDS: u32 = 2 * RECEIVES;
+const SLOTS: usize = (RECEIVES + SENDS) as usize;
 /// The length of a request, and of an answer.
 const MESSAGE: usize = 64;
 /// How long a step of connecting may take: a client that is silent holds up the server for no longer.
@@ -45,7 +45,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 type Queue<D> = Budgeted<Observed<<D as Device>::Cq, Recorder<Arc<Counters>>>, Arc<Budget>>;
 /// The token of each request is its slot.
-type Qp<D> = TrackedQp<<D as Device>::Qp, usize, usize, SENDS, RECEIVES, Entries>;
+type Qp<D> = TrackedQp<<D as Device>::Qp, usize>;
 
 /// A client, as the server has it.
 struct Connection<D: Device> {
@@ -83,11 +83,11 @@ impl<D: Device> Connection<D> {
 
     /// Posts receives, then answers, as many as there are slots for: an answer lets the client send its next request.
     fn post(&mut self) -> Result<(), Failure> {
-        while self.qp.free_receives() > 0 {
+        while self.qp.available_receives() > 0 {
             let Some(slot) = self.free.pop() else { break };
             self.qp.post_recv(&[self.slots.sge(slot)], slot)?;
         }
-        while self.qp.free_sends() > 0 {
+        while self.qp.available_sends() > 0 {
             let Some(slot) = self.answers.pop_front() else { break };
             self.qp.post_send(SendWr::send(0, &[self.slots.sge(slot)]).unsignaled(), slot)?;
         }
@@ -109,7 +109,7 @@ impl<D: Device<Channel: AsFd>> Server<D> {
     fn new(device: &D) -> Result<Self, Failure> {
         let mut set = WaitSet::new()?;
         let channel = set.add_channel(device.create_channel()?).map_err(|refused| refused.why)?;
-        let cq = device.create_cq(CLIENTS * Qp::<D>::ENTRIES, set.channel(channel))?;
+        let cq = device.cq(CLIENTS * (SENDS + RECEIVES)).channel(set.channel(channel)).create()?;
         let (recorder, counters) = Counters::shared();
         let cq = Budgeted::new(Observed::new(cq, recorder));
         let (handle, store) = (cq.handle(), Store::default());
@@ -139,8 +139,8 @@ impl<D: Device<Channel: AsFd>> Server<D> {
     }
 
     fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
-        let created = Qp::<D>::create(&self.pd, &self.cq);
-        if let Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. })) = created {
+        let created = Qp::<D>::create(&self.pd, &self.cq, SENDS, RECEIVES);
+        if let Err(CreateTrackedError::Overdrawn(OverdrawnError { pending: true, .. })) = created {
             // A client is gone, whose entries are free once a poll has found the queue empty: the listener stays readable.
             return Ok(());
         }
@@ -148,10 +148,10 @@ impl<D: Device<Channel: AsFd>> Server<D> {
         let mut qp = created?;
         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
-            qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)
+            qp.fill_receives(RECEIVES as usize, |slot| slots.sge(slot), |slot| slot)
         })?;
         let (number, socket) = (qp.get_ref().number(), self.set.add_descriptor(&socket)?);
-        let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
+        let (free, answers) = ((RECEIVES as usize..SLOTS).collect(), VecDeque::new());
         self.connections.insert(number, Connection { qp, slots, free, answers, socket });
         Ok(())
     }
@@ -212,19 +212,19 @@ impl Store {
 fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (pd, channel) = (context.alloc_pd()?, &mut context.create_channel()?);
-    let mut cq = CompletionQueue::new(context.create_cq(SLOTS as u32, Some(channel))?);
-    let qp = pd.create_qp(&QpInit::new(cq.get_ref()))?;
-    let mut qp = TrackedQp::<_, (), usize, SENDS, RECEIVES>::new(qp);
-    let slots = Slots::allocate(&pd, RECEIVES, MESSAGE, Access::LOCAL_WRITE)?;
+    let mut cq = CompletionQueue::new(context.cq(SLOTS as u32).channel(&*channel).create()?);
+    let qp = pd.qp(cq.get_ref()).create()?;
+    let mut qp = TrackedQp::<_, (), usize>::with_capacity(qp, SENDS, RECEIVES);
+    let slots = Slots::allocate(&pd, RECEIVES as usize, MESSAGE, Access::LOCAL_WRITE)?;
     let socket = UnixStream::connect(path)?; // until it is dropped, the server keeps the connection
     qp.connect_over(&socket, &context.port(1)?, LIMIT)?;
 
     let mut buffer = [Wc::default(); 32];
     for round in (0..).take_while(|round| rounds == 0 || *round < rounds) {
-        qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)?;
+        qp.fill_receives(RECEIVES as usize, |slot| slots.sge(slot), |slot| slot)?;
         let value = (round * first_key).to_ne_bytes();
         let (is_put, key) = (|nth| nth % 2 == 0, |nth| first_key + (round + nth as u64 / 2) % 100);
-        for nth in 0..RECEIVES {
+        for nth in 0..RECEIVES as usize {
             let value = if is_put(nth) { &value[..] } else { &[] };
             let request = message(is_put(nth), key(nth), value)?;
             qp.post_send(SendWr::send_inline(0, &request).unsignaled(), ())?;

@@ -12,10 +12,9 @@ use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use transport_rxe_loop::verbs::post::Post;
 use transport_rxe_loop::verbs::queue_set::{QueueId, QueueSet};
 use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{CompletionChannel, Context, Cq, QpInit, QueuePair as Qp};
+use transport_rxe_loop::{CompletionChannel, Context, Cq, QueuePair as Qp};
 
 type Failure = Box<dyn Error + Send + Sync>;
 type Set = QueueSet<Cq, CompletionChannel>;
@@ -71,10 +70,10 @@ fn main() -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (pd, port, channel) = (context.alloc_pd()?, context.port(1)?, context.create_channel()?);
     let [send_cq, recv_cq] =
-        [context.create_cq(128, Some(&channel))?, context.create_cq(128, Some(&channel))?];
-    let mut qp = pd.create_qp(&QpInit { send_cq: &send_cq, ..QpInit::new(&recv_cq) })?;
-    let peer_cq = context.create_cq(2, None)?;
-    let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+        [context.cq(128).channel(&channel).create()?, context.cq(128).channel(&channel).create()?];
+    let mut qp = pd.qp(&recv_cq).send_cq(&send_cq).create()?;
+    let peer_cq = context.cq(2).create()?;
+    let mut peer = pd.qp(&peer_cq).create()?;
     qp.connect(&port, &peer.endpoint(&port))?;
     peer.connect(&port, &qp.endpoint(&port))?;
     qp.post_recv(&[RecvWr::new(0, &[]); 2])?;

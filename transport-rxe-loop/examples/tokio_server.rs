@@ -13,9 +13,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use transport_rxe_loop::verbs::budget::{Budget, BudgetedHandle, Entries};
+use transport_rxe_loop::verbs::budget::{Budget, BudgetedHandle};
 use transport_rxe_loop::verbs::device::Slots;
-use transport_rxe_loop::verbs::task::{Driver, Handle, Inbox, Pool, Slot, TaskQp};
+use transport_rxe_loop::verbs::task::{Driver, Handle, Inbox, Pool, PoolSlot, TaskQp};
 use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{
     Access, Context, CqHandle, OwnedRegion, Port, ProtectionDomain, QueuePair,
@@ -23,7 +23,7 @@ use transport_rxe_loop::{
 
 type Failure = anyhow::Error;
 /// A queue pair whose requests own the memory that they use.
-type Qp = TaskQp<QueuePair, Slot<OwnedRegion>, 2, 2, Entries>;
+type Qp = TaskQp<QueuePair, PoolSlot<OwnedRegion>>;
 
 const CLIENTS: u64 = 8;
 const CALLS: u64 = 200;
@@ -54,7 +54,7 @@ impl Endpoints {
 
     /// Connects a queue pair to that at the other end of a socket.
     async fn connect(&self, socket: &mut TcpStream) -> Result<Call, Failure> {
-        let qp = Qp::create(&self.pd, &self.cq, &self.driver).await?;
+        let qp = Qp::create(&self.pd, &self.cq, &self.driver, 2, 2).await?;
         timeout(LIMIT, qp.connect_over(socket, &self.port)).await??;
         Ok(Call { inbox: Inbox::new(&qp, &self.pool, 2), qp, pool: self.pool.clone() })
     }
@@ -63,7 +63,7 @@ impl Endpoints {
 /// A connection.
 struct Call {
     qp: Qp,
-    inbox: Inbox<QueuePair, OwnedRegion, 2, 2, Entries>,
+    inbox: Inbox<QueuePair, OwnedRegion>,
     pool: Pool<OwnedRegion>,
 }
 

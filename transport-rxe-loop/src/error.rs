@@ -1,7 +1,7 @@
 //! Locks that are not released, and what that is for those who create objects.
 
 use cq_verbs::setup::DeviceError;
-pub use cq_verbs::setup::{CreateError, Limit, RegisterError};
+pub use cq_verbs::setup::{CreateError, LimitKind, RegisterError};
 
 use crate::conditions::STUCK;
 

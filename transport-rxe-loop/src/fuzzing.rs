@@ -6,9 +6,11 @@ use crate::api::device::Context;
 use crate::api::limits::Limits;
 use crate::lifecycle::deaths;
 use crate::lifecycle::device::FORMAT;
+pub use crate::protocol::cm::message;
 use crate::shm::attachment;
 use crate::shm::limits::LimitsError;
 use crate::shm::registry::REGISTRY;
+pub use crate::sync::BEFORE_LOAD;
 
 /// Leaves all fabrics, as the end of the process does.
 pub fn leave() {
@@ -17,7 +19,7 @@ pub fn leave() {
 
 /// Recovers from processes that have died, as the service thread does now and then.
 pub fn recover(context: &Context) {
-    deaths::look(context.device());
+    deaths::look(context.device);
 }
 
 /// The limits that a fabric has which is asked for with these.

@@ -36,7 +36,7 @@
 //! | `addresses` | this machine's addresses: which there are, whether one is its own, and who may bind to it | |
 //! | `shm` | the fabric's file, attaching, allocation, tables, locks, liveness; knows no verbs | `Shm`: the attachment |
 //! | `protocol` | the words that processes share, each with its states; loom models run the same code | |
-//! | `sync`, `error` | all atomics, memory orderings and fences; errors that several layers return | |
+//! | `sync`, `error` | all atomics, [memory orderings and fences](orderings); errors that several layers return | |
 //!
 //! # A SEND, step by step
 //! ```text
@@ -140,3 +140,8 @@
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |
 //! | a strict device | `policy/strict.rs`; requests: `engine/requester/strict.rs`; completion queues: `completion/queue.rs` (`ring`); receives: `api/qp/recv_slots.rs`, `api/srq.rs` |
 //! | what a completion queue's users can have outstanding | `api/cq/demand.rs`, `api/qp/counted.rs` |
+
+#[doc = include_str!("internals/connecting.md")]
+pub mod connecting {}
+#[doc = include_str!("internals/orderings.md")]
+pub mod orderings {}

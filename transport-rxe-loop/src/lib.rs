@@ -3,32 +3,28 @@
 //! verbs specification describes them, so that programs can be tested anywhere.
 //!
 //! ```
-//! use cq_core::transport::PollCq;
-//! use cq_core::wc::Wc;
-//! use transport_rxe_loop::verbs::post::Post;
-//! use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, Context, QpInit};
+//! use transport_rxe_loop::{Access, Context, RecvWr, SendWr, Wc};
 //!
 //! let context = Context::open("loop0")?;
 //! let pd = context.alloc_pd()?;
-//! let mut cq = context.create_cq(16, None)?;
-//! let mut alice = pd.create_qp(&QpInit::new(&cq))?;
-//! let mut bob = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut cq = context.cq(16).create()?;
+//! let mut alice = pd.qp(&cq).create()?;
+//! let mut bob = pd.qp(&cq).create()?;
 //! let port = context.port(1)?;
 //! alice.connect(&port, &bob.endpoint(&port))?;
 //! bob.connect(&port, &alice.endpoint(&port))?;
 //!
 //! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
 //! region.write(0, b"hello")?;
-//! bob.post_recv(&[RecvWr::new(1, &[region.sge(1024, 64)?])])?;
+//! bob.post_recv(&[RecvWr::new(1, &[region.sge(1024..1088)?])])?;
 //! alice.post_send(&[
-//!     SendWr::write(2, &[region.sge(0, 5)?], region.remote(2048)?).unsignaled(),
-//!     SendWr::send(3, &[region.sge(0, 5)?]),
+//!     SendWr::write(2, &[region.sge(..5)?], region.remote(2048)?).unsignaled(),
+//!     SendWr::send(3, &[region.sge(..5)?]),
 //! ])?;
 //!
 //! let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
 //! while polled < wcs.len() {
-//!     polled += cq.poll(&mut wcs[polled..])?;
+//!     polled += cq.poll(&mut wcs[polled..])?.len();
 //! }
 //! wcs.sort_by_key(Wc::wr_id); // either completion may come first
 //! let (received, sent) = (wcs[0].result()?, wcs[1].result()?);
@@ -54,7 +50,7 @@
 //! | have memory that the device uses | [`ProtectionDomain`], [`OwnedRegion`], [`MemoryRegion`], [`MemoryWindow`] |
 //! | poll completions | [`Cq`]; many connections: the guide [`sizing`](cq_verbs::guide::sizing) |
 //! | sleep until there are completions | [`CompletionChannel`], [asynchronous events](Context#asynchronous-events), the guide [`events`](cq_verbs::guide::events); in tasks of tokio `cq_verbs::task` |
-//! | test what can go wrong | the guide [`testing`](cq_testing::guide::testing), [`Faults`], the [strict device](OpenOptions::strict), the [imitation of Soft-RoCE](OpenOptions::imitate_rxe) |
+//! | test what can go wrong | the guide `testing` of `cq-testing`, [`Faults`], the [strict device](OpenOptions::strict), the [imitation of Soft-RoCE](OpenOptions::imitate_rxe) |
 //! | go on after a failure, or the death of a peer | the guide [`recovery`](cq_verbs::guide::recovery), [deaths](manual#death), [forks](manual#forked-children) |
 //! | see what a live program does | [`observe`], [events for `tracing`](manual#events-for-tracing) |
 //! | know what is not supported, or differs from hardware | [limitations](manual#not-supported), [what stays hidden](manual#strictly) |
@@ -69,13 +65,15 @@
 //! | `tracing` | [events](manual#events-for-tracing) of objects, states, failures and deaths for `tracing` |
 //!
 //! How it works inside: [`internals`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
-pub mod protocol;
-pub mod sync;
-
 cfg_if::cfg_if! {
-    if #[cfg(not(loom))] {
+    if #[cfg(loom)] {
+        // For the models of `verify/loom`.
+        pub mod protocol;
+        pub mod sync;
+    } else {
         mod addresses;
         mod api;
         #[cfg(feature = "serde")]
@@ -97,26 +95,25 @@ cfg_if::cfg_if! {
         mod memory;
         pub mod observe;
         mod policy;
+        mod protocol;
         mod shm;
+        mod sync;
         mod trace;
 
         #[doc(hidden)]
         pub use crate::shm::{descriptor, sanitizer};
 
-        pub use cq_testing::fault::When;
         #[doc(no_inline)]
         pub use cq_verbs as verbs;
-        pub use cq_verbs::setup::{
-            Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr, DeviceError, Endpoint, EndpointError, Errno, Gid,
-            GlobalRoute, InUse, Limit, MemoryOptions, ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState,
-            QpType, RangeError, RegisterError, ResizeError, Rule, SrqInit,
-        };
+        pub use cq_verbs::fault::When;
+        #[doc(no_inline)]
+        pub use cq_verbs::root::*;
 
         pub use crate::api::ah::{AddressHandle, Destination};
         pub use crate::api::channel::CompletionChannel;
         pub use crate::api::cm;
         pub use crate::api::cq::demand::CqDemand;
-        pub use crate::api::cq::{Cq, CqHandle, CqInit};
+        pub use crate::api::cq::{Cq, CqHandle};
         pub use crate::api::datagram::Directed;
         pub use crate::api::device::Context;
         pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};
@@ -124,13 +121,13 @@ cfg_if::cfg_if! {
         pub use crate::api::mw::MemoryWindow;
         pub use crate::api::open::{OpenError, OpenOptions, devices};
         pub use crate::api::pd::ProtectionDomain;
-        pub use crate::api::qp::{Batch, QpInit, QueuePair};
+        pub use crate::api::qp::{Batch, QueuePair};
         pub use crate::api::srq::SharedReceiveQueue;
         pub use crate::engine::port::gids::GidEntry;
         pub use crate::engine::port::link_layer::LinkLayer;
         pub use crate::policy::faults::{Faults, FaultsError, Injected};
         pub use crate::shm::error::AttachError;
-        pub use crate::shm::header::NotOurs;
+        pub use crate::shm::header::ForeignFileError;
         pub use crate::shm::limits::LimitsError;
         pub use crate::shm::name::NameError;
         pub use crate::shm::system::SystemError;

@@ -9,17 +9,13 @@
 //! use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 //! use std::time::Duration;
 //!
-//! use cq_core::transport::PollCq;
-//! use cq_core::wc::Wc;
 //! use transport_rxe_loop::verbs::exchange::connect_over;
-//! use transport_rxe_loop::verbs::post::Post;
-//! use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, Context, QpInit};
+//! use transport_rxe_loop::{Access, Context, RecvWr, SendWr, Wc};
 //!
 //! let context = Context::open("loop0")?;
 //! let pd = context.alloc_pd()?;
-//! let mut cq = context.create_cq(16, None)?;
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut cq = context.cq(16).create()?;
+//! let mut qp = pd.qp(&cq).create()?;
 //!
 //! // The first program listens, the second finds it.
 //! let address = SocketAddr::from_abstract_name("hello")?;
@@ -28,13 +24,13 @@
 //! connect_over(&stream, &mut qp, &context.port(1)?, Duration::from_secs(5))?;
 //!
 //! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//! qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?; // a message that comes before waits for it
+//! qp.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?; // a message that comes before waits for it
 //! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
 //! let mut wcs = [Wc::default(); 2];
 //! let mut polled = 0;
 //! while polled < 2 {
-//!     polled += cq.poll(&mut wcs[polled..])?;
+//!     polled += cq.poll(&mut wcs[polled..])?.len();
 //! }
 //! for wc in &wcs {
 //!     println!("request {} succeeded", wc.result()?.wr_id());
@@ -103,7 +99,7 @@
 //! | memory that a program registered | by its pid where it has one, as seen from a namespace around its own. Else its service thread copies |
 //! | [permission to trace](#trust) | not at all: any process of the user has it |
 //! | the peer of a [connection](crate::cm) | by its user. Both are in one network namespace |
-//! | [`Observer`](crate::observe::Observer), `cqtop` | by its pid in the observer's namespace; `None` and `-` where it has none. `cqtop` then does not know whether it runs, neither does it where `/proc` is that of another namespace |
+//! | [`FabricObserver`](crate::observe::FabricObserver), `cqtop` | by its pid in the observer's namespace; `None` and `-` where it has none. `cqtop` then does not know whether it runs, neither does it where `/proc` is that of another namespace |
 //! | [events for `tracing`](#events-for-tracing) | by its pid in its own namespace |
 //! | its own descriptors | by `/proc/thread-self`, which is there where `/proc` is that of its own namespace, or of one around that |
 //!
@@ -121,7 +117,7 @@
 //! | the fabric's file | is opened again by name |
 //! | that of a completion channel, or of a context's asynchronous events | the device goes on with another one: events are taken, and waited for by [`Block`](cq_core::transport::Block). Whatever watched the number, as epoll(7) does, learns of none |
 //! | those of connections by addresses ([`cm`](crate::cm)) | connections, listeners and requests end, as the system closes their sockets; waiting for an event of the channel fails with EBADF |
-//! | that of an [observer](crate::observe::Observer) | it finds nothing |
+//! | that of an [observer](crate::observe::FabricObserver) | it finds nothing |
 //!
 //! ## Trust
 //! Whatever a broken process writes to the fabric, it neither crashes nor hangs another, nor has another access memory
@@ -195,14 +191,12 @@
 //! messages. A message itself has no event: with the feature, and without a subscriber, it takes the same instructions.
 //!
 //! ```
-//! use transport_rxe_loop::verbs::post::Post;
-//! use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr};
-//! use transport_rxe_loop::{Context, QpInit};
+//! use transport_rxe_loop::{Context, RemoteAddr, SendWr};
 //!
 //! tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).init();
 //! let context = Context::open("loop0")?;
-//! let (port, pd, cq) = (context.port(1)?, context.alloc_pd()?, context.create_cq(16, None)?);
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let (port, pd, cq) = (context.port(1)?, context.alloc_pd()?, context.cq(16).create()?);
+//! let mut qp = pd.qp(&cq).create()?;
 //! qp.connect(&port, &qp.endpoint(&port))?;
 //! qp.post_send(&[SendWr::write_inline(7, b"hello", RemoteAddr { addr: 0, rkey: 1 })])?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -212,7 +206,7 @@
 //!
 //! ```text
 //! DEBUG transport_rxe_loop::lifecycle::open: fabric attached fabric="rxe-loop.0.default" created=true pid=17187
-//! DEBUG transport_rxe_loop::engine::queue_pair: queue pair created qp_num=15733222 qp_type=Rc pd=16777216 send_cq=0.0 recv_cq=0.0 srq=0
+//! DEBUG transport_rxe_loop::engine::queue_pair: queue pair created qp_num=15733222 qp_type=RC pd=16777216 send_cq=0.0 recv_cq=0.0 srq=0
 //! DEBUG transport_rxe_loop::api::qp: queue pair changed its state qp_num=15733222 from=RTR state=RTS
 //!  WARN transport_rxe_loop::engine::responder: queue pair failed qp_num=15733222 state=ERR reason=REM_ACCESS_ERR peer=15733222
 //! ERROR transport_rxe_loop::engine::requester: request failed qp_num=15733222 cq=0.0 wr_id=7 status=REM_ACCESS_ERR

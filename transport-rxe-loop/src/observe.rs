@@ -2,15 +2,15 @@
 //! for what.
 //!
 //! ```
-//! use transport_rxe_loop::observe::Observer;
-//! use transport_rxe_loop::{OpenOptions, QpInit};
+//! use transport_rxe_loop::observe::FabricObserver;
+//! use transport_rxe_loop::OpenOptions;
 //!
 //! let name = format!("observed-{}", std::process::id());
 //! let context = OpenOptions::new().fabric(&name).open("loop0")?;
-//! let cq = context.create_cq(16, None)?;
-//! let qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+//! let cq = context.cq(16).create()?;
+//! let qp = context.alloc_pd()?.qp(&cq).create()?;
 //!
-//! let mut observer = Observer::open(&name)?;
+//! let mut observer = FabricObserver::open(&name)?;
 //! let seen = observer.snapshot();
 //! assert_eq!(seen.processes[0].pid, Some(std::process::id() as i32));
 //! assert_eq!(seen.queue_pairs[0].number, qp.number());
@@ -56,7 +56,7 @@ pub use crate::shm::view::{Holder, Process};
 
 /// An observer of a fabric. It keeps the fabric's file open, and notices when that is replaced.
 #[derive(Debug)]
-pub struct Observer {
+pub struct FabricObserver {
     reader: Reader,
 }
 
@@ -66,7 +66,7 @@ pub fn fabrics() -> Vec<String> {
     reader::fabrics().iter().map(|name| name.as_str().to_owned()).collect()
 }
 
-impl Observer {
+impl FabricObserver {
     /// Opens the fabric with this name, for reading.
     ///
     /// # Errors
@@ -92,19 +92,19 @@ impl Observer {
     /// The name of the fabric.
     #[must_use]
     pub fn fabric(&self) -> &str {
-        self.reader.path().name()
+        self.reader.path.name()
     }
 
     /// The path of the fabric's file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.reader.path().file()
+        self.reader.path.file()
     }
 
     /// The limits in force.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        self.reader.shape().into()
+        (&self.reader.shape).into()
     }
 
     /// Whether the name still leads to the file that is observed. If not, its last process has ended; a program may have
@@ -118,7 +118,7 @@ impl Observer {
     #[must_use]
     pub fn snapshot(&mut self) -> Snapshot {
         let (is_current, limits) = (self.is_current(), self.limits());
-        let table_bytes = Plan::measure(self.reader.shape(), &FORMAT).bytes() as u64;
+        let table_bytes = Plan::measure(&self.reader.shape, &FORMAT).bytes() as u64;
         let fabric = self.fabric().to_owned();
         let taken_at_ns = moderation::now();
         let empty = Snapshot::empty(fabric, limits, table_bytes, taken_at_ns, is_current);

@@ -1,70 +1,12 @@
 //! Atomics, and the operations that the device's protocols are built on. No other module of this crate names a memory
 //! ordering or a fence.
 //!
-//! # Release and acquire pairs
-//!
-//! | word | written by | read by | what is handed over |
-//! |---|---|---|---|
-//! | lock | [`unlock`] | [`try_lock_as`], [`take_lock`] | everything done under the lock |
-//! | ownership of a send queue | [`cas`], a thread that enters; the owner | [`cas`], the owner | what a thread that found it owned did before |
-//! | the same, as the private in-flight marker | [`cas`], [`fetch_add`], the owner | [`acquire_at`], who waits for copies, or unmaps what they used | that the copy is over |
-//! | identity of a queue pair | [`cas`] | [`acquire`] | the attributes stored before the state |
-//! | done position | [`release`], owner of the send queue | [`acquire`], poster | that the request was read, and what it did |
-//! | posted position | [`release`], poster | [`acquire`], owner of the send queue | the request's words |
-//! | count of polled completions | [`release_at`], poller | [`acquire_at`], poster | the words of the send slots that they cover, and that the requests were read |
-//! | freed position | [`release`], owner of the send queue | [`acquire`], poster | that the requests before it were read |
-//! | in-flight marker in shared memory | [`release_at`], the thread that posts; owner of the send queue | [`acquire_at`], who waits for copies | that the copy is over |
-//! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
-//! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
-//! | word of a pool's slot | [`cas`], who settles | [`acquire_at`], poster; [`acquire`], who waits for that | that the receive's words were read, and its completion published |
-//! | posted receives of a pool | [`store_fenced`], poster | [`acquire_at`], taker | the receives' words, slots and order |
-//! | owner of a granule of the arena | [`release_at`], its owner, or who recovers from its death | [`acquire_at`], who takes it | that the last owner no longer uses the memory |
-//! | life of a table entry | [`cas`], [`release`] | [`cas`] | that the last owner no longer uses it |
-//! | link layer of a fabric | [`cas`], the first process that opens it | [`cas`], each that opens it | nothing: it is decided once |
-//! | word of an attachment | [`cas`], [`release`] | [`acquire`], [`cas`], who attaches | that nothing of its last process is left |
-//! | newest of the open files | [`release`], who opened it | [`acquire`], any thread, a forked child too | its description |
-//! | reminder of remote requests | [`release`], who left one | [`cas`], who takes them | that their bits are set |
-//! | bits of remote requests | [`cas`], who leaves one; who takes it | [`cas`], who takes it | what was done before it was left |
-//! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
-//! | alarm of a delayed event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the service thread | the alarm |
-//! | word of an index of the GID table | [`release`], who reads the addresses | [`acquire`], who looks for a GID | the GID, and its network interface |
-//! | number of a listener's socket | [`release`], the listener | [`acquire`], who frees the port | nothing: that an owner which is read after it is of the same time or later |
-//! | owner of a port | [`release`], who binds | [`acquire`], who looks for a port | the rest of the entry |
-//! | backlog of a listener | [`release`], the listener | [`acquire`], who requests a connection | the number of its socket |
-//! | counts of requests that a listener has received, and that wait there | [`release`], the listener | [`acquire`], who requests a connection | that there is space for another |
-//! | count of requests that were sent to a listener | [`fetch_update`], [`leave`], who requests a connection | [`acquire`], the listener | nothing: one that is counted too often, or not, is as if it had been received |
-//! | whether a listener is behind | [`cas`], who requests a connection | [`cas`], its service thread | that a request is there |
-//! | whether draining is to be reported | owner of the queue pair, before it reschedules | [`cas`], owner of the send queue | nothing: it is reported once |
-//! | count of a source of events | [`cas`], who raises one; the channel's owner | [`acquire`], [`cas`], the same | the life of the source, its channel, and the state of the object then |
-//! | only producer of a completion queue | [`cas`], [`fetch_update`], who uses the queue | the same | nothing: the marker does |
-//! | whether events of a channel are parked | [`cas`], who parks one | [`cas`], the channel's owner | that it is counted as parked |
-//! | count of the threads that use a stage, or wait for one | [`enter`], [`leave`], client | [`acquire`], who gives stages up | that they no longer use it |
-//! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | its content |
-//! | word of a stage | [`cas`], client and server | [`acquire`], [`cas`], the other | the request, and the answer |
-//! | whether abandoned requests are in flight at a process | [`release`], the process, as it clears it | [`acquire`], who takes a receive of its | that the process has written to the receive |
-//! | who has asked a process | [`fetch_update`], client | [`fetch_update`], the server | that the request is there |
-//! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
-//! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
-//!
-//! # Full fences on both sides
-//! Each side is *store, fence, load*, of the same two words crosswise, so at least one sees the other.
-//!
-//! | one | the other |
-//! |---|---|
-//! | set the in-flight markers ([`Site::OpenFence`]), read the peer's state, the key | change the state, invalidate the key ([`Site::ChangeFence`]), read the marker |
-//! | clear the in-flight markers ([`Site::CloseFence`]), read the peer's state | change the state ([`Site::ChangeFence`]), read the marker |
-//! | set the private in-flight marker ([`Site::OpenFence`]), read whether the queue pair is the only producer | have producers take turns ([`Site::ChangeFence`]), read the private marker |
-//! | post receives ([`Site::PostFence`]), read the starved mark | set the starved mark ([`Site::StarveFence`]), look for receives |
-//! | post receives ([`Site::PostFence`]), read the own state | change the state ([`Site::ChangeFence`]), look for receives |
-//! | release the lock of a queue pair's datagrams, read its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
-//! | free what was taken for the peer, clear the in-flight markers ([`Site::CloseFence`]), read its state | change the state ([`Site::ChangeFence`]), look for what is taken |
-//! | delay an event ([`Site::HoldFence`]), read the alarm | clear the alarm without the lock ([`Site::AlarmFence`]), read whether an event is delayed |
-//! | set the private in-flight marker ([`Site::OpenFence`]), read the record of another process' region | replace the record ([`Site::ChangeFence`]), read the private marker |
-//! | connect, read the peer's state ([`full_fence`]) | change the state, read who is connected ([`full_fence`]) |
+//! Each ordering has its partner in the table of [`internals::orderings`](crate::internals::orderings).
 
 mod site;
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 // In a model, threads can be killed at any operation that changes these.
 #[cfg(loom)]
@@ -314,4 +256,9 @@ pub fn write_fence() {
 #[inline(always)]
 pub fn read_fence() {
     fence(Acquire);
+}
+
+/// Locks a mutex of this process. A thread that panicked has left nothing half done in it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

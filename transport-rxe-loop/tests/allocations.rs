@@ -10,11 +10,9 @@ use common::{CAPS, Context, NOWHERE, exchange, open, to_itself};
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
 use cq_verbs::cm::ConnParam;
-use cq_verbs::post::Post;
 use cq_verbs::setup::QpType;
 use cq_verbs::wait_set::{Ready, WaitSet};
 use cq_verbs::wr::SendWr;
-use transport_rxe_loop::QpInit;
 use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
 
 /// The system's, counting what the calling thread allocates.
@@ -72,11 +70,11 @@ fn p05_posting_and_polling_allocate_nothing() {
 fn a_request_for_a_connection_allocates_nothing_while_forks_are_held_off() {
     let context = open();
     let passive = EventChannel::new(&context).unwrap();
-    let listener = CmId::new(&passive, PortSpace::TCP, QpType::Rc).unwrap();
+    let listener = CmId::new(&passive, PortSpace::TCP, QpType::RC).unwrap();
     listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     listener.listen(1).unwrap();
     let channel = EventChannel::new(&context).unwrap();
-    let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+    let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
     id.resolve_addr(None, listener.local_addr().unwrap()).unwrap();
     id.resolve_route().unwrap();
     LOOKS.set(true);
@@ -93,8 +91,8 @@ fn waiting_for_several_queues_allocates_nothing() {
     set.add_descriptor(&context).unwrap();
     let mut qps = [(); 3].map(|()| {
         let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(64, Some(&channel)).unwrap();
-        let qp = to_itself(&pd, &QpInit { caps: CAPS, ..QpInit::new(&cq) });
+        let cq = context.cq(64).channel(&channel).create().unwrap();
+        let qp = to_itself(pd.qp(&cq).caps(CAPS));
         set.add_queue(CompletionQueue::new(cq));
         set.add_channel(channel).unwrap();
         qp

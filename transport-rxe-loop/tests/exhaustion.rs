@@ -4,7 +4,7 @@
 mod common;
 
 use common::{ALL, CAPS, open, try_open};
-use transport_rxe_loop::{CreateError, Errno, Limit, OpenError, QpCaps, QpInit, RegisterError};
+use transport_rxe_loop::{CreateError, Errno, LimitKind, OpenError, RegisterError};
 
 #[test]
 fn a_device_that_is_full_says_so() {
@@ -16,7 +16,7 @@ fn a_device_that_is_full_says_so() {
 fn contexts_and_channels_share_their_places() {
     let context = open();
     let max = context.limits().channels;
-    let full = CreateError::TableFull { what: Limit::Channels, max };
+    let full = CreateError::TableFull { what: LimitKind::Channels, max };
     for _ in 0..2 {
         let contexts: Vec<_> = (0..max / 2).map(|_| open()).collect();
         let channels: Vec<_> =
@@ -31,18 +31,18 @@ fn a_full_device_says_what_it_is_full_of() {
     let context = open();
     let (pd, attributes) = (context.alloc_pd().unwrap(), context.attributes());
     for _ in 0..2 {
-        let cq = context.create_cq(1, None).unwrap();
-        let tiny = QpCaps { max_send_wr: 1, max_recv_wr: 1, ..CAPS };
-        let init = QpInit { caps: tiny, ..QpInit::new(&cq) };
-        let qps: Vec<_> = (0..attributes.max_qp).map(|_| pd.create_qp(&init).unwrap()).collect();
-        let full = CreateError::TableFull { what: Limit::QueuePairs, max: attributes.max_qp };
-        assert_eq!(pd.create_qp(&init).unwrap_err(), full);
+        let cq = context.cq(1).create().unwrap();
+        let tiny = CAPS.max_send_wr(1).max_recv_wr(1);
+        let init = pd.qp(&cq).caps(tiny);
+        let qps: Vec<_> = (0..attributes.max_qp).map(|_| init.create().unwrap()).collect();
+        let full = CreateError::TableFull { what: LimitKind::QueuePairs, max: attributes.max_qp };
+        assert_eq!(init.create().unwrap_err(), full);
         drop(qps);
 
-        let cqs: Vec<_> =
-            (1..attributes.max_cq).map(|_| context.create_cq(1, None).unwrap()).collect();
-        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: attributes.max_cq };
-        assert_eq!(context.create_cq(1, None).unwrap_err(), full);
+        let cqs: Vec<_> = (1..attributes.max_cq).map(|_| context.cq(1).create().unwrap()).collect();
+        let full =
+            CreateError::TableFull { what: LimitKind::CompletionQueues, max: attributes.max_cq };
+        assert_eq!(context.cq(1).create().unwrap_err(), full);
         drop((cqs, cq));
 
         let mrs: Vec<_> = (0..attributes.max_mr).map(|_| pd.allocate(8, ALL).unwrap()).collect();
@@ -63,7 +63,7 @@ fn a_device_without_memory_says_so() {
     let context = open();
     let mut cqs = Vec::new();
     let error = loop {
-        match context.create_cq(context.attributes().max_cqe, None) {
+        match context.cq(context.attributes().max_cqe).create() {
             Ok(cq) => cqs.push(cq),
             Err(error) => break error,
         }
@@ -72,5 +72,5 @@ fn a_device_without_memory_says_so() {
     assert!(error.to_string().contains("contiguous bytes"), "{error}");
     assert!(cqs.len() >= 2, "one of the largest takes all");
     drop(cqs);
-    context.create_cq(context.attributes().max_cqe, None).unwrap();
+    context.cq(context.attributes().max_cqe).create().unwrap();
 }

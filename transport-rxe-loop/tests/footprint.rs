@@ -9,9 +9,8 @@ use std::os::unix::fs::MetadataExt;
 
 use common::process::{Actor, order, say};
 use common::{FABRIC, fabric, open, settle};
-use cq_verbs::post::Post;
 use cq_verbs::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Cq, Limits, OpenOptions, QpCaps, QpInit, QueuePair};
+use transport_rxe_loop::{Cq, Limits, OpenOptions, QpCaps, QueuePair};
 
 const ROLE: &str = "FOOTPRINT_ROLE";
 const IDLE: &str = "idle";
@@ -82,20 +81,15 @@ fn paired() {
     let alone = |it: &Status| it.kib("RssAnon") + it.kib("RssFile") + it.kib("VmPTE");
     let before = Status::now();
     let count = 2 * PAIRS as u32;
-    let limits = Limits {
-        queue_pairs: count,
-        completion_queues: count,
-        bytes: 52 * MIB,
-        ..Limits::default()
-    };
+    let limits = Limits::default().queue_pairs(count).completion_queues(count).bytes(52 * MIB);
     let fabric = std::env::var(FABRIC).expect("the parent names it");
     let context = OpenOptions::new().fabric(&fabric).limits(limits).open("loop0").unwrap();
     let pd = context.alloc_pd().unwrap();
-    let caps = QpCaps { max_send_wr: DEPTH, max_recv_wr: DEPTH, ..QpCaps::USUAL };
+    let caps = QpCaps::USUAL.max_send_wr(DEPTH).max_recv_wr(DEPTH);
     let mut ends: Vec<(QueuePair, Cq)> = (0..PAIRS)
         .map(|_| {
-            let cq = context.create_cq(2 * DEPTH, None).unwrap();
-            (pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap(), cq)
+            let cq = context.cq(2 * DEPTH).create().unwrap();
+            (pd.qp(&cq).caps(caps).create().unwrap(), cq)
         })
         .collect();
     let numbers: Vec<_> = ends.iter().map(|(qp, _)| qp.number().to_string()).collect();

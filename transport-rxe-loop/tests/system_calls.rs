@@ -14,7 +14,7 @@ use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 use cq_verbs::wr::{RemoteAddr, SendWr};
 use rustix::thread::sched_yield;
-use transport_rxe_loop::{Cq, QpInit};
+use transport_rxe_loop::Cq;
 
 const CHILD: &str = "SYSTEM_CALLS_CHILD";
 const STARTED: &str = "started";
@@ -54,11 +54,8 @@ fn child(role: &str) {
     let mut end = End::new();
     // The queue for receives is the other one's alone to push to, so that neither waits for the other, which
     // the system may have suspended.
-    let mut receives = open().create_cq(64, None).unwrap();
-    end.qp = end
-        .pd
-        .create_qp(&QpInit { caps: CAPS, recv_cq: &receives, ..QpInit::new(&end.cq) })
-        .unwrap();
+    let mut receives = open().cq(64).create().unwrap();
+    end.qp = end.pd.qp(&end.cq).caps(CAPS).recv_cq(&receives).create().unwrap();
     let at = end.region.remote(WRITTEN).unwrap();
     say(format_args!("{} {} {}", end.qp.number(), at.addr, at.rkey));
     let peer = order();
@@ -101,7 +98,7 @@ fn exchange_with(
         if !is_first {
             take(end, receives);
         }
-        let sges = [end.region.sge(0, LEN).unwrap()];
+        let sges = [end.region.sge(..LEN).unwrap()];
         end.post(SendWr::write(round, &sges, remote).unsignaled());
         end.post(SendWr::read(round, &sges, remote).unsignaled());
         end.post(SendWr::send_inline(round, b"inline").unsignaled());
@@ -125,7 +122,7 @@ fn take(end: &mut End, receives: &mut Cq) {
 }
 
 fn poll(cq: &mut Cq, buffer: &mut [Wc]) -> usize {
-    let count = cq.poll(buffer).unwrap();
+    let count = cq.poll_into(buffer).unwrap();
     buffer[..count].iter().for_each(|wc| assert_eq!(wc.status(), S::SUCCESS));
     count
 }

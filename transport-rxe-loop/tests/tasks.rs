@@ -7,12 +7,12 @@ use std::time::Duration;
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::WcStatus;
 use cq_verbs::async_event::AsyncEventType;
-use cq_verbs::task::{Channel, DeviceEvents, Driver, Ended, RequestError, TaskQp};
+use cq_verbs::task::{DeviceEvents, Driver, Ended, RequestError, TaskChannel, TaskQp};
 use cq_verbs::tracked::TrackedQp;
 use cq_verbs::wr::SendWr;
 use tokio::task::yield_now;
 use tokio::time::timeout;
-use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};
+use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpState, QueuePair};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -39,7 +39,7 @@ impl Slot {
     }
 }
 
-type Qp = TaskQp<QueuePair, Slot, 4, 4>;
+type Qp = TaskQp<QueuePair, Slot>;
 
 struct End {
     qp: Qp,
@@ -57,10 +57,10 @@ impl End {
 fn ends() -> Result<[End; 2], Failure> {
     let one = |context: Context| -> Result<_, Failure> {
         let (pd, channel) = (context.alloc_pd()?, context.create_channel()?);
-        let cq = context.create_cq(16, Some(&channel))?;
-        let qp = pd.create_qp(&QpInit::new(&cq))?;
+        let cq = context.cq(16).channel(&channel).create()?;
+        let qp = pd.qp(&cq).create()?;
         let region = Arc::new(pd.allocate(16 * SLOT, Access::LOCAL_WRITE)?);
-        Ok((qp, Driver::new(CompletionQueue::new(cq), Channel::new(channel)?), region))
+        Ok((qp, Driver::new(CompletionQueue::new(cq), TaskChannel::new(channel)?), region))
     };
     let context = Context::open("loop0")?;
     let port = context.port(1)?;
@@ -68,7 +68,7 @@ fn ends() -> Result<[End; 2], Failure> {
     a.0.connect(&port, &b.0.endpoint(&port))?;
     b.0.connect(&port, &a.0.endpoint(&port))?;
     Ok([a, b].map(|(qp, driver, region)| {
-        let qp = Qp::new(TrackedQp::new(qp), &[&driver.handle()]);
+        let qp = Qp::new(TrackedQp::with_capacity(qp, 4, 4), &[&driver.handle()]);
         End { qp, region, driver: tokio::spawn(driver.run()) }
     }))
 }
@@ -77,10 +77,13 @@ fn ends() -> Result<[End; 2], Failure> {
 async fn serve(end: Arc<End>, messages: u64) -> Result<(), Failure> {
     for _ in 0..messages {
         let slot = end.slot(0);
-        let received = end.qp.receive(&[end.region.sge(slot.offset, SLOT)?], slot).await?;
+        let received =
+            end.qp.receive(&[end.region.sge(slot.offset..slot.offset + SLOT)?], slot).await?;
         let answer = received.buffer;
         answer.write(answer.read()? + 1)?;
-        end.qp.send(SendWr::send(0, &[end.region.sge(answer.offset, SLOT)?]), answer).await?;
+        end.qp
+            .send(SendWr::send(0, &[end.region.sge(answer.offset..answer.offset + SLOT)?]), answer)
+            .await?;
     }
     Ok(())
 }
@@ -94,9 +97,12 @@ async fn n06_a_thousand_calls_to_a_server_task_are_answered() -> Result<(), Fail
         for number in 0..CALLS {
             let [out, back] = [client.slot(0), client.slot(1)];
             out.write(number)?;
-            let sge = client.region.sge(back.offset, SLOT)?;
+            let sge = client.region.sge(back.offset..back.offset + SLOT)?;
             let answer = client.qp.post_recv(&[sge], back).await?;
-            client.qp.send(SendWr::send(0, &[client.region.sge(out.offset, SLOT)?]), out).await?;
+            client
+                .qp
+                .send(SendWr::send(0, &[client.region.sge(out.offset..out.offset + SLOT)?]), out)
+                .await?;
             assert_eq!(answer.await?.buffer.read()?, number + 1);
         }
         Ok::<(), Failure>(())
@@ -110,13 +116,13 @@ async fn a_receive_whose_future_was_dropped_keeps_its_memory_until_the_message_h
 -> Result<(), Failure> {
     let [a, b] = ends()?;
     let slot = b.slot(0);
-    let (sges, memory) = ([b.region.sge(0, SLOT)?], Arc::downgrade(&b.region));
+    let (sges, memory) = ([b.region.sge(..SLOT)?], Arc::downgrade(&b.region));
     let owners = memory.strong_count();
     let receive = b.qp.receive(&sges, slot);
     assert!(timeout(Duration::from_millis(1), receive).await.is_err(), "dropped");
     assert_eq!(memory.strong_count(), owners, "the queue pair has the slot");
     a.slot(0).write(7)?;
-    a.qp.send(SendWr::send(0, &[a.region.sge(0, SLOT)?]), a.slot(0)).await?;
+    a.qp.send(SendWr::send(0, &[a.region.sge(..SLOT)?]), a.slot(0)).await?;
     let arrived = async {
         while memory.strong_count() == owners {
             yield_now().await;
@@ -131,7 +137,7 @@ async fn a_receive_whose_future_was_dropped_keeps_its_memory_until_the_message_h
 async fn a_failure_ends_the_requests_of_one_queue_pair_with_their_buffers() -> Result<(), Failure> {
     let [a, b] = ends()?;
     let receive = b.qp.post_recv(&[], b.slot(0)).await?;
-    b.qp.modify(&QpAttr::to(QpState::ERR))?;
+    b.qp.modify(&QpAttr::new().state(QpState::ERR))?;
     let flushed = timeout(DEADLINE, receive).await?.unwrap_err();
     let RequestError::Failed(failed) = flushed.why else { panic!("{flushed}") };
     assert_eq!((failed.status(), flushed.buffer.unwrap().offset), (WcStatus::WR_FLUSH_ERR, 0));
@@ -143,11 +149,11 @@ async fn a_failure_ends_the_requests_of_one_queue_pair_with_their_buffers() -> R
 async fn an_overrun_ends_the_driver_and_an_asynchronous_event_tells_it() -> Result<(), Failure> {
     let context = Context::open("loop0")?;
     let (port, channel) = (context.port(1)?, context.create_channel()?);
-    let cq = context.create_cq(1, Some(&channel))?;
-    let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+    let cq = context.cq(1).channel(&channel).create()?;
+    let mut qp = context.alloc_pd()?.qp(&cq).create()?;
     qp.connect(&port, &qp.endpoint(&port))?;
-    let driver = Driver::new(CompletionQueue::new(cq), Channel::new(channel)?);
-    let qp = TaskQp::<_, u32, 0, 64>::new(TrackedQp::new(qp), &[&driver.handle()]);
+    let driver = Driver::new(CompletionQueue::new(cq), TaskChannel::new(channel)?);
+    let qp = TaskQp::<_, u32>::new(TrackedQp::with_capacity(qp, 0, 64), &[&driver.handle()]);
     // More than the queue holds, before anybody polls.
     let mut receives = Vec::new();
     for number in 0..64 {

@@ -44,7 +44,7 @@ fn opening_tells_of_the_fabric_and_of_limits_that_are_not_in_force() {
     assert_eq!(of_this("device opened").len(), 1);
     assert!(of_this("limits not in force").is_empty());
 
-    let other = Limits { queue_pairs: 8 * SMALL.queue_pairs, ..SMALL };
+    let other = SMALL.queue_pairs(8 * SMALL.queue_pairs);
     let second = OpenOptions::new().fabric(&fabric).limits(other).open("loop0").unwrap();
     assert_eq!(of_this("fabric attached").len(), 1, "it was attached already");
     assert_eq!(of_this("device opened")[1].field("device"), "loop0");
@@ -60,9 +60,9 @@ fn objects_are_told_of_with_their_numbers_when_they_are_made_and_destroyed() {
     let (recorder, _guard) = recorder();
     let context = open();
     let (channel, pd) = (context.create_channel().unwrap(), context.alloc_pd().unwrap());
-    let cq = context.create_cq(16, Some(&channel)).unwrap();
-    let srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
-    let qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    let cq = context.cq(16).channel(&channel).create().unwrap();
+    let srq = pd.create_srq(&SrqInit::new(4)).unwrap();
+    let qp = pd.qp(&cq).srq(&srq).create().unwrap();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let window = pd.alloc_mw().unwrap();
     let (cq_key, qp_num, srq_number) = (cq.key(), qp.number(), srq.number());
@@ -73,7 +73,7 @@ fn objects_are_told_of_with_their_numbers_when_they_are_made_and_destroyed() {
         [[("rkey", &region_key)], [("rkey", &window_key)]];
 
     let made = recorder.only("queue pair created", &of_qp);
-    assert_eq!((made.level, made.field("qp_type")), (Level::DEBUG, "Rc"));
+    assert_eq!((made.level, made.field("qp_type")), (Level::DEBUG, "RC"));
     assert_eq!(made.field("send_cq"), cq_key.to_string());
     assert_eq!(made.field("recv_cq"), cq_key.to_string());
     assert_eq!(made.field("srq"), srq_number.to_string());
@@ -115,10 +115,10 @@ fn q01_changes_of_state_by_the_program_are_told_of() {
     let mut end = End::to_itself();
     let mut expected = vec!["RESET INIT", "INIT RTR", "RTR RTS"];
     for (attr, change) in [
-        (QpAttr::to(QpState::RTS).min_rnr_timer(3), None),
-        (QpAttr::to(QpState::ERR), Some("RTS ERR")),
-        (QpAttr::to(QpState::RTS), None),
-        (QpAttr::to(QpState::RESET), Some("ERR RESET")),
+        (QpAttr::new().state(QpState::RTS).min_rnr_timer(RnrTimer::from_number(3).unwrap()), None),
+        (QpAttr::new().state(QpState::ERR), Some("RTS ERR")),
+        (QpAttr::new().state(QpState::RTS), None),
+        (QpAttr::new().state(QpState::RESET), Some("ERR RESET")),
     ] {
         let changed = end.qp.modify(&attr);
         expected.extend(change);
@@ -136,7 +136,7 @@ fn q07_the_first_failed_request_is_told_of_and_why_both_queue_pairs_fail() {
     let (recorder, _guard) = recorder();
     let (mut a, b) = pair();
     let nowhere = RemoteAddr { addr: 0, rkey: 0xdead_0000 };
-    let sge = [a.region.sge(0, 8).unwrap()];
+    let sge = [a.region.sge(..8).unwrap()];
     let wrong = SendWr::write(7, &sge, nowhere);
     a.qp.post_send(&[wrong, SendWr::write(8, &sge, nowhere)]).unwrap();
     a.expect(&[(7, S::REM_ACCESS_ERR), (8, S::WR_FLUSH_ERR)]);
@@ -165,8 +165,8 @@ fn q07_a_queue_pair_that_is_its_own_peer_fails_once() {
 #[test]
 fn q01_a_queue_pair_that_goes_to_sqe_is_told_of() {
     let ((recorder, _guard), context) = (recorder(), open());
-    let (mut a, _b) = pair_on(&context, QpType::Uc);
-    let dead = a.pd.allocate(64, Access::LOCAL_WRITE).unwrap().sge(0, 64).unwrap();
+    let (mut a, _b) = pair_on(&context, QpType::UC);
+    let dead = a.pd.allocate(64, Access::LOCAL_WRITE).unwrap().sge(..64).unwrap();
     a.post(SendWr::send(1, &[dead]));
     a.expect(&[(1, S::LOC_PROT_ERR)]);
     let changed = recorder.only("queue pair failed", &[("qp_num", &a.qp.number())]);
@@ -176,8 +176,8 @@ fn q01_a_queue_pair_that_goes_to_sqe_is_told_of() {
 #[test]
 fn o02_an_overrun_is_told_of_once_and_so_are_the_queue_pairs_that_fail() {
     let ((recorder, _guard), context) = (recorder(), open());
-    let cq = context.create_cq(1, None).unwrap();
-    let mut end = End::completing_in(&context, cq, QpType::Rc, CAPS);
+    let cq = context.cq(1).create().unwrap();
+    let mut end = End::completing_in(&context, cq, QpType::RC, CAPS);
     end.qp.connect_to(end.qp.number()).unwrap();
     let empty = [SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 }); 4];
     end.qp.post_send(&empty).unwrap();
@@ -209,7 +209,7 @@ fn x03_the_death_of_a_process_is_told_of_with_its_pid() {
     let mut other = Actor::start("lives", &[(FABRIC, &fabric())]);
     let peer = other.number() as u32;
     assert_eq!(other.hear(), "false", "it is this process that created the fabric");
-    let times = QpAttr::rts().timeout(8).retry_cnt(1);
+    let times = QpAttr::rts().timeout(AckTimeout::from_number(8).unwrap()).retry_cnt(1);
     let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(peer));
     connect_by(&mut a.qp, &rtr, &times);
     other.kill();

@@ -12,9 +12,8 @@ use clap::{Args, Parser};
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 use transport_verbs::cm::{self, Connection};
-use transport_verbs::verbs::post::Post;
 use transport_verbs::verbs::wr::{RecvWr, SendWr};
-use transport_verbs::{Access, Context, Cq, OwnedRegion, QpInit, QueuePair};
+use transport_verbs::{Access, Context, Cq, OwnedRegion, QueuePair};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -73,13 +72,13 @@ struct End {
 impl End {
     fn new(context: &Context) -> Result<Self> {
         let pd = context.alloc_pd()?;
-        let cq = context.create_cq(16, None)?;
+        let cq = context.cq(16).create()?;
         let region = pd.allocate(SIZE, Access::LOCAL_WRITE)?;
-        Ok(Self { qp: pd.create_qp(&QpInit::new(&cq))?, cq, region })
+        Ok(Self { qp: pd.qp(&cq).create()?, cq, region })
     }
 
     fn receive(&mut self) -> Result<()> {
-        Ok(self.qp.post_recv(&[RecvWr::new(RECV, &[self.region.sge(0, SIZE)?])])?)
+        Ok(self.qp.post_recv(&[RecvWr::new(RECV, &[self.region.sge(..SIZE)?])])?)
     }
 
     fn send(&mut self, text: &[u8]) -> Result<()> {
@@ -90,8 +89,8 @@ impl End {
     fn message(&mut self, connection: &mut Connection) -> Result<Option<Vec<u8>>> {
         let mut buffer = [Wc::default()];
         loop {
-            if self.cq.poll(&mut buffer)? == 0 {
-                if connection.has_ended()? {
+            if self.cq.poll_into(&mut buffer)? == 0 {
+                if connection.check_ended()? {
                     return Ok(None);
                 }
                 continue;

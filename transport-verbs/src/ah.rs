@@ -11,13 +11,12 @@ use crate::sys::ah::Ah;
 /// An address handle, for datagrams.
 ///
 /// ```no_run
-/// use cq_core::wc::Wc;
-/// use transport_verbs::{AddressVector, Context};
+/// use transport_verbs::{AddressVector, Context, Wc};
 ///
 /// # let (received, buffer) = (Wc::default(), [0_u8; 1064]);
 /// let context = Context::open_first()?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let there = pd.create_ah(&AddressVector::of(&port, "::ffff:10.0.0.2".parse()?, 0))?;
+/// let there = pd.create_ah(&AddressVector::new(&port, "::ffff:10.0.0.2".parse()?, 0))?;
 ///
 /// // The source of a datagram, for a reply: the receive buffer begins with its GRH.
 /// let back = pd.ah_from_wc(&port, &received, buffer.first_chunk().unwrap())?;
@@ -26,16 +25,13 @@ use crate::sys::ah::Ah;
 ///
 /// A [`Directed`](crate::Directed) borrows it while requests are posted. Devices may use it until the requests are
 /// carried out: keep it until they have completed. Requests that are outstanding when it is dropped may be lost or fail.
+#[doc(alias("ibv_ah", "ibv_destroy_ah"))]
 #[derive(Debug)]
 pub struct AddressHandle {
-    raw: Ah,
+    pub(crate) raw: Ah,
 }
 
 impl AddressHandle {
-    pub(crate) const fn raw(&self) -> &Ah {
-        &self.raw
-    }
-
     /// Destroys the handle, as dropping does.
     pub fn destroy(self) {
         drop(self);
@@ -48,7 +44,7 @@ impl ProtectionDomain {
     /// # Errors
     /// The device has no path there: no such port, or no route to the GID.
     pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
-        let raw = Ah::new(self.raw(), attr::raw_path(to)).attempt("create an address handle")?;
+        let raw = Ah::new(&self.raw, attr::raw_path(to)).attempt("create an address handle")?;
         Ok(AddressHandle { raw })
     }
 
@@ -67,7 +63,7 @@ impl ProtectionDomain {
         if wc.result().is_err() {
             return Err(AddressError::NoDatagram);
         }
-        let raw = Ah::from_wc(self.raw(), port.number, wc, grh);
+        let raw = Ah::from_wc(&self.raw, port.number, wc, grh);
         let raw = raw.attempt("create an address handle of a received datagram")?;
         Ok(AddressHandle { raw })
     }

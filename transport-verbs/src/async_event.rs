@@ -4,8 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
 use cq_core::transport::{EventError, Woken};
-use cq_verbs::async_event::{AsyncEvent, AsyncEventType as T, Element};
-use cq_verbs::async_event::{AsyncEvents, BlockAsync};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType as T, AsyncEvents, BlockAsync, Element};
 use cq_verbs::descriptor;
 use cq_verbs::setup::QpState;
 
@@ -16,7 +15,7 @@ use crate::trace;
 
 impl AsyncEvents for Context {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        let event = async_event::next(self.raw()).map_err(event_error)?;
+        let event = async_event::next(&self.raw).map_err(event_error)?;
         event.iter().for_each(tell);
         Ok(event)
     }
@@ -33,7 +32,7 @@ impl BlockAsync for Context {
 /// Readable while there is an asynchronous event to take: `async_fd` of `struct ibv_context`.
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.raw().as_fd()
+        self.raw.as_fd()
     }
 }
 

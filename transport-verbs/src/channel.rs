@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 use cq_verbs::descriptor;
-use cq_verbs::setup::{CreateError, InUse};
+use cq_verbs::setup::{CreateError, InUseError};
 
 use crate::device::Context;
 use crate::error::{Attempt, event_error};
@@ -18,13 +18,11 @@ use crate::trace;
 /// channel, as by [`Cq::as_raw`](crate::Cq::as_raw), is acknowledged and skipped.
 ///
 /// ```no_run
-/// use cq_core::cq::CompletionQueue;
-/// use cq_core::wc::Wc;
-/// use transport_verbs::Context;
+/// use transport_verbs::{CompletionQueue, Context, Wc};
 ///
 /// let context = Context::open_first()?;
 /// let mut channel = context.create_channel()?;
-/// let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
+/// let mut cq = CompletionQueue::new(context.cq(16).channel(&channel).create()?);
 /// // ... post something, then wait until it completes:
 /// let mut wcs = [Wc::default(); 16];
 /// for wc in cq.wait(&mut wcs, &mut channel, None)? {
@@ -47,9 +45,10 @@ use crate::trace;
 /// let _ = (sleeper.block(None), reader.take_event());
 /// # }
 /// ```
+#[doc(alias("ibv_comp_channel", "ibv_get_cq_event", "ibv_ack_cq_events"))]
 #[derive(Debug)]
 pub struct CompletionChannel {
-    raw: Arc<Channel>,
+    pub(crate) raw: Arc<Channel>,
 }
 
 impl Context {
@@ -58,25 +57,21 @@ impl Context {
     /// # Errors
     /// No descriptor is available.
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
-        let raw = Channel::new(self.raw()).attempt("create a completion channel")?;
+        let raw = Channel::new(&self.raw).attempt("create a completion channel")?;
         trace::event!(DEBUG, channel = raw.as_fd().as_raw_fd(), "channel created");
         Ok(CompletionChannel { raw: Arc::new(raw) })
     }
 }
 
 impl CompletionChannel {
-    pub(crate) const fn raw(&self) -> &Arc<Channel> {
-        &self.raw
-    }
-
     /// Destroys the channel. Dropping destroys it once its last completion queue is destroyed.
     ///
     /// # Errors
     /// A completion queue uses it; the handle is returned (EBUSY, [N8](cq_core::contract#n8)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
-        Arc::try_unwrap(self.raw)
-            .map(drop)
-            .map_err(|raw| InUse::new(Self { raw }, "completion channel", "its completion queues"))
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
+        Arc::try_unwrap(self.raw).map(drop).map_err(|raw| {
+            InUseError::new(Self { raw }, "completion channel", "its completion queues")
+        })
     }
 }
 

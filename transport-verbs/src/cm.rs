@@ -3,19 +3,17 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use transport_verbs::verbs::post::Post;
-//! use transport_verbs::verbs::wr::{RecvWr, SendWr};
-//! use transport_verbs::{Access, QpInit, cm};
+//! use transport_verbs::{Access, RecvWr, SendWr, cm};
 //!
 //! let limit = Duration::from_secs(5);
 //! let mut route = cm::resolve("192.0.2.1:7471".parse()?, limit)?;
 //! let context = route.device().open()?;
 //! let pd = context.alloc_pd()?;
-//! let cq = context.create_cq(16, None)?;
+//! let cq = context.cq(16).create()?;
 //! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut qp = pd.qp(&cq).create()?;
 //! route.init(&mut qp)?;
-//! qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//! qp.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?;
 //!
 //! let mut connection = route.connect(&mut qp, b"hello", limit)?;
 //! qp.post_send(&[SendWr::send_inline(2, b"over RDMA")])?;
@@ -28,13 +26,13 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use transport_verbs::{QpInit, cm};
+//! # use transport_verbs::cm;
 //! # let limit = Duration::from_secs(5);
 //! let mut listener = cm::Listener::bind("0.0.0.0:7471".parse()?)?;
 //! let request = listener.accept(limit)?;
 //! let context = request.device().open()?;
-//! let cq = context.create_cq(16, None)?;
-//! let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+//! let cq = context.cq(16).create()?;
+//! let mut qp = context.alloc_pd()?.qp(&cq).create()?;
 //! let connection = request.accept(&mut qp, b"welcome", limit)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -71,7 +69,7 @@ pub type Request = cq_verbs::cm::Request<Id>;
 /// An established connection.
 pub type Connection = cq_verbs::cm::Connection<Id>;
 /// The device through which the peer is reached.
-pub type Device<'a> = cq_verbs::cm::Device<'a, Id>;
+pub type CmDevice<'a> = cq_verbs::cm::CmDevice<'a, Id>;
 
 /// Resolves an address, and the route to it.
 ///

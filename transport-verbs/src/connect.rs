@@ -1,9 +1,7 @@
 //! Bringing a queue pair from RESET to RTS with usual attributes.
 
-use cq_verbs::setup::{Access, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
-
 use crate::qp::QueuePair;
-use cq_verbs::setup::AtomicCap;
+use cq_verbs::setup::{Access, AtomicCap, Endpoint, ModifyError, Port, QpAttr, QpState, QpType};
 
 /// Outstanding READs and atomics, if the device allows so many.
 const RD_ATOMIC: u8 = 16;
@@ -15,7 +13,12 @@ impl QueuePair {
         let (qp_num, psn, responder_resources) =
             (self.number(), self.psn(), self.responder_resources());
         let &Port { lid, gid, mtu, .. } = port;
-        Endpoint { qp_num, psn, lid, gid, mtu, responder_resources }
+        Endpoint::new(qp_num)
+            .psn(psn)
+            .lid(lid)
+            .gid(gid)
+            .mtu(mtu)
+            .responder_resources(responder_resources)
     }
 
     /// Connects to the queue pair of this endpoint: goes from RESET to RTS. The peer may WRITE, READ and use atomics, as
@@ -30,14 +33,14 @@ impl QueuePair {
     pub fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
         let (limits, qp_type) = (self.limits(), self.qp_type());
         let access = match limits.atomic_cap {
-            _ if qp_type == QpType::Uc => Access::REMOTE_WRITE,
+            _ if qp_type == QpType::UC => Access::REMOTE_WRITE,
             AtomicCap::NONE => Access::REMOTE_WRITE | Access::REMOTE_READ,
             _ => Access::REMOTE,
         };
         let rtr = QpAttr::rtr(port, peer).max_dest_rd_atomic(self.responder_resources());
         let depth = limits.max_qp_init_rd_atom.min(RD_ATOMIC).min(peer.responder_resources);
         let rts = QpAttr::rts().sq_psn(self.psn()).max_rd_atomic(depth);
-        let steps = [QpAttr::init(port, access), rtr, rts].map(|step| step.of_type(qp_type));
+        let steps = [QpAttr::init(port, access), rtr, rts].map(|step| step.for_type(qp_type));
         steps.iter().try_for_each(|step| self.modify(step))
     }
 
@@ -52,9 +55,9 @@ impl QueuePair {
     /// The queue pair is not in RESET, or its type is not UD. It stays in the state before the step that failed.
     pub fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
         let steps = [
-            QpAttr::to(QpState::INIT).pkey_index(0).port(port.number).qkey(qkey),
-            QpAttr::to(QpState::RTR),
-            QpAttr::to(QpState::RTS).sq_psn(self.psn()),
+            QpAttr::new().state(QpState::INIT).pkey_index(0).port(port.number).qkey(qkey),
+            QpAttr::new().state(QpState::RTR),
+            QpAttr::new().state(QpState::RTS).sq_psn(self.psn()),
         ];
         steps.iter().try_for_each(|step| self.modify(step))
     }

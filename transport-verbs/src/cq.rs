@@ -1,31 +1,33 @@
 //! Completion queues: the caller's slice goes to `ibv_poll_cq` as it is.
 
 use std::ffi::c_int;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
-use cq_verbs::setup::{CreateError, DeviceError, Errno, InUse, Limit, ModerateError, ResizeError};
+use cq_verbs::device::CqBuilder;
+use cq_verbs::setup::{
+    CreateError, DeviceError, Errno, InUseError, LimitKind, ModerateError, ResizeError,
+};
 use rdma_sys::ibv_cq;
 
-use crate::channel::CompletionChannel;
 use crate::device::Context;
 use crate::error::{self, Attempt};
 use crate::sys::poll::Poller;
 use crate::sys::{context, cq};
 use crate::trace;
 
+const IGNORE_OVERRUN: &str = "create a completion queue that ignores overruns";
+
 /// A completion queue. One thread polls it at a time; it may move to another.
 ///
 /// ```no_run
 /// use cq_core::transport::{Arm, ArmError, Notify, PollCq};
-/// use cq_core::wc::Wc;
-/// use transport_verbs::Context;
+/// use transport_verbs::{Context, Wc};
 ///
-/// let mut cq = Context::open_first()?.create_cq(16, None)?;
+/// let mut cq = Context::open_first()?.cq(16).create()?;
 /// assert!(cq.capacity() >= 16);
-/// assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+/// assert_eq!(cq.pop()?, None);
 /// assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
 /// cq.destroy()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -47,11 +49,11 @@ use crate::trace;
 /// ```
 /// ```compile_fail,E0499
 /// # fn twice(mut cq: transport_verbs::Cq) {
-/// # use cq_core::transport::PollCq;
 /// let (one, other) = (&mut cq, &mut cq);
 /// let _ = (one.poll(&mut []), other.poll(&mut []));
 /// # }
 /// ```
+#[doc(alias("ibv_cq", "ibv_poll_cq", "ibv_req_notify_cq", "ibv_destroy_cq"))]
 #[derive(Debug)]
 pub struct Cq {
     poller: Poller,
@@ -59,25 +61,29 @@ pub struct Cq {
 }
 
 impl Context {
-    /// Creates a completion queue that holds at least `capacity` completions ([O1](cq_core::contract#o1)). With a
-    /// channel it can be armed.
+    /// Creates a completion queue: as [`CqBuilder::create`].
     ///
     /// # Errors
-    /// The capacity is out of range, there are too many queues, or the channel was created from another context.
-    pub fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, CreateError> {
-        let channel = channel.map(CompletionChannel::raw);
-        if channel.is_some_and(|channel| !Arc::ptr_eq(channel.context(), self.raw())) {
+    /// The capacity or the vector is out of range, there are too many queues, the channel was created from another context,
+    /// or the queue is to ignore overruns, for which `rdma-sys` lacks the call.
+    pub fn create_cq(&self, init: &CqBuilder<'_, Self>) -> Result<Cq, CreateError> {
+        let CqBuilder { capacity, channel, comp_vector, ignore_overrun, .. } = *init;
+        let channel = channel.map(|channel| &channel.raw);
+        if ignore_overrun {
+            return Err(DeviceError::cannot(IGNORE_OVERRUN, Errno::EOPNOTSUPP).into());
+        }
+        if channel.is_some_and(|channel| !Arc::ptr_eq(channel.context(), &self.raw)) {
             return Err(CreateError::OtherContext);
         }
-        let made = cq::Cq::new(self.raw(), foreign(self.raw(), capacity)?, channel);
+        let made = cq::Cq::new(&self.raw, foreign(&self.raw, capacity)?, channel, comp_vector);
         let made = made.attempt("create a completion queue");
-        let queue = made.map_err(|refused| diagnose(self.raw(), capacity, refused))?;
+        let queue = made.map_err(|refused| {
+            let vectors = self.raw.comp_vectors();
+            let vector = (LimitKind::CompletionVectors, comp_vector.saturating_add(1), vectors);
+            error::beyond(&[vector, entries(&self.raw, capacity)], refused)
+        })?;
         trace::event!(
-            DEBUG, cq = %queue.reports().key(), capacity = queue.capacity(),
+            DEBUG, cq = %queue.reports().key, capacity = queue.capacity(),
             "completion queue created"
         );
         Ok(Cq::of(Arc::new(queue)))
@@ -91,8 +97,8 @@ impl Cq {
 
     /// The capacity: how many completions the queue holds ([O1](cq_core::contract#o1)).
     #[must_use]
-    pub fn capacity(&self) -> u32 {
-        u32::try_from(self.raw().capacity()).unwrap_or(0)
+    pub fn capacity(&self) -> usize {
+        usize::try_from(self.handle.queue.capacity()).unwrap_or(0)
     }
 
     /// Changes the capacity to at least this, and returns the new one ([Q12](cq_core::contract#q12)).
@@ -101,11 +107,11 @@ impl Cq {
     /// More completions wait in it than that, the capacity is out of range, or the device can't resize;
     /// nothing changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        let context = self.raw().context();
-        let resized = self.raw().resize(foreign(context, capacity)?);
+        let context = self.handle.queue.context();
+        let resized = self.handle.queue.resize(foreign(context, capacity)?);
         let resized = resized.attempt("resize the completion queue");
-        resized.map_err(|refused| diagnose(context, capacity, refused))?;
-        Ok(self.capacity())
+        resized.map_err(|refused| error::beyond(&[entries(context, capacity)], refused))?;
+        Ok(self.capacity() as u32)
     }
 
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
@@ -114,7 +120,7 @@ impl Cq {
     /// # Errors
     /// The device does not support moderation, or a value exceeds its maximum.
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        self.raw().moderate(count, period).map_err(|error| {
+        self.handle.queue.moderate(count, period).map_err(|error| {
             let refused = error::refused("moderate the completion queue's events", &error);
             match refused.errno() {
                 Errno::EOPNOTSUPP => ModerateError::Unsupported,
@@ -126,7 +132,7 @@ impl Cq {
     /// The pointer of libibverbs, for calls that this crate does not have. It is valid as long as this handle.
     #[must_use]
     pub fn as_raw(&self) -> *mut ibv_cq {
-        self.raw().raw()
+        self.handle.queue.raw()
     }
 
     #[cold]
@@ -148,19 +154,16 @@ impl Cq {
     ///
     /// # Errors
     /// A queue pair uses it, or there is a handle of it; the queue is returned (EBUSY, [Q11](cq_core::contract#q11)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
         drop(self.poller);
         Arc::try_unwrap(self.handle.queue).map(drop).map_err(|queue| {
-            InUse::new(Self::of(queue), "completion queue", "its queue pairs and handles")
+            InUseError::new(Self::of(queue), "completion queue", "its queue pairs and handles")
         })
     }
 }
 
-impl Deref for Cq {
-    type Target = CqHandle;
-
-    #[inline]
-    fn deref(&self) -> &CqHandle {
+impl AsRef<CqHandle> for Cq {
+    fn as_ref(&self) -> &CqHandle {
         &self.handle
     }
 }
@@ -168,49 +171,41 @@ impl Deref for Cq {
 /// A handle of a completion queue, to create queue pairs for it while another thread polls it.
 ///
 /// ```no_run
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_verbs::{Context, CqHandle, QpInit};
+/// use transport_verbs::{Context, CqHandle, Wc};
 ///
 /// let context = Context::open_first()?;
 /// let pd = context.alloc_pd()?;
-/// let mut cq = context.create_cq(16, None)?;
+/// let mut cq = context.cq(16).create()?;
 /// let handle: CqHandle = cq.handle();
-/// let poller = std::thread::spawn(move || while cq.poll(&mut [Wc::default()]) == Ok(0) {});
-/// let qp = pd.create_qp(&QpInit::new(&handle))?;
+/// let poller = std::thread::spawn(move || while cq.pop() == Ok(None) {});
+/// let qp = pd.qp(&handle).create()?;
 /// # poller.join().unwrap();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct CqHandle {
-    queue: Arc<cq::Cq>,
-}
-
-impl CqHandle {
-    pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
-        &self.queue
-    }
+    pub(crate) queue: Arc<cq::Cq>,
 }
 
 /// A capacity as libibverbs takes it.
 fn foreign(context: &context::Context, asked: u32) -> Result<c_int, CreateError> {
     if asked == 0 {
-        return Err(CreateError::Zero(Limit::Cqe));
+        return Err(CreateError::Zero(LimitKind::Cqe));
     }
-    let max = context.attributes().max_cqe;
-    c_int::try_from(asked).map_err(|_| CreateError::TooMany { what: Limit::Cqe, asked, max })
+    let max = context.attributes.max_cqe;
+    c_int::try_from(asked).map_err(|_| CreateError::TooMany { what: LimitKind::Cqe, asked, max })
 }
 
-/// Why a capacity was refused.
-fn diagnose(context: &context::Context, asked: u32, refused: DeviceError) -> CreateError {
-    error::beyond(&[(Limit::Cqe, asked, context.attributes().max_cqe)], refused)
+/// The limit of a capacity.
+fn entries(context: &context::Context, asked: u32) -> (LimitKind, u32, u32) {
+    (LimitKind::Cqe, asked, context.attributes.max_cqe)
 }
 
 impl PollCq for Cq {
     type Entry = Wc;
 
     #[inline]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         match self.poller.poll(out) {
             failed if failed < 0 => Err(self.why(failed)),
             count => Ok(count as usize),
@@ -220,16 +215,16 @@ impl PollCq for Cq {
 
 impl Arm for Cq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        if !self.raw().has_channel() {
+        if !self.handle.queue.has_channel() {
             return Err(ArmError::NoChannel);
         }
-        match self.raw().arm(on == Notify::Solicited) {
+        match self.handle.queue.arm(on == Notify::Solicited) {
             Ok(()) => Ok(Armed::MayHaveMissed),
             Err(error) => Err(ArmError::Device(error.raw_os_error().unwrap_or(0))),
         }
     }
 
     fn key(&self) -> CqKey {
-        self.raw().reports().key()
+        self.handle.queue.reports().key
     }
 }

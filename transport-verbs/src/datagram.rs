@@ -1,6 +1,6 @@
 //! Datagrams: sends of UD queue pairs, each with its destination.
 
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::setup::QpType;
 use cq_verbs::wr::{RecvWr, SendOp, SendWr};
 
@@ -14,18 +14,16 @@ pub type Destination<'a> = cq_verbs::setup::Destination<'a, AddressHandle>;
 /// A queue pair whose datagrams go to one destination, returned by [`QueuePair::to`].
 ///
 /// ```no_run
-/// use transport_verbs::verbs::post::Post;
-/// use transport_verbs::verbs::wr::SendWr;
-/// use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpInit, QpType};
+/// use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpType, SendWr};
 ///
 /// # let peer = Endpoint::new(17);
 /// let context = Context::open_first()?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let cq = context.create_cq(16, None)?;
-/// let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) })?;
+/// let cq = context.cq(16).create()?;
+/// let mut qp = pd.qp(&cq).qp_type(QpType::UD).create()?;
 /// qp.activate(&port, 0x1111)?;
 ///
-/// let ah = pd.create_ah(&AddressVector::of(&port, peer.gid, peer.lid))?;
+/// let ah = pd.create_ah(&AddressVector::new(&port, peer.gid, peer.lid))?;
 /// let there = Destination { ah: &ah, qp_num: peer.qp_num, qkey: 0x1111 };
 /// qp.to(&there).post_send(&[SendWr::send_inline(1, b"hello")])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,7 +39,6 @@ impl QueuePair {
     ///
     /// The result does not outlive the address handle:
     /// ```compile_fail,E0505
-    /// # use transport_verbs::verbs::post::Post;
     /// # use transport_verbs::{AddressHandle, Destination, QueuePair};
     /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
     /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
@@ -56,22 +53,22 @@ impl QueuePair {
 }
 
 impl Directed<'_> {
-    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         let sends = matches!(wr.op, SendOp::Send { .. });
-        if !sends || self.qp.qp_type() != QpType::Ud {
-            return Err(Refused::Unsupported);
+        if !sends || self.qp.qp_type() != QpType::UD {
+            return Err(WrError::Unsupported);
         }
         Ok(())
     }
 
-    fn judge_now(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn judge_now(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.judge(wr)?;
         self.qp.judge_now(wr)
     }
 
     const fn target(&self) -> Target<'_> {
         let Destination { ah, qp_num, qkey } = self.destination;
-        Target { ah: ah.raw(), qp_num, qkey }
+        Target { ah: &ah.raw, qp_num, qkey }
     }
 }
 
@@ -80,7 +77,7 @@ impl Post for Directed<'_> {
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         self.qp
-            .raw()
+            .raw
             .post_send(list, |wr| self.judge_now(wr), Some(self.target()))
             .map_err(|failure| self.qp.explain(&failure, list))
     }
@@ -94,12 +91,12 @@ impl Post for Directed<'_> {
         self.qp.quiesce()
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.judge(wr)?;
         self.qp.check(wr, Some(self.target()))
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.qp.check_recv(wr)
     }
 }

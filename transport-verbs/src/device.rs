@@ -5,14 +5,14 @@ use std::sync::Arc;
 use cq_verbs::setup::{DeviceAttr, DeviceError, Gid, Port};
 
 use crate::error::{Attempt, OpenError};
-use crate::port;
 use crate::sys::context::{self, DeviceList};
-use crate::trace;
+use crate::{port, trace};
 
 /// The names of the RDMA devices of this host.
 ///
 /// # Errors
 /// The system refused.
+#[doc(alias("ibv_get_device_list", "ibv_get_device_name"))]
 pub fn devices() -> Result<Vec<String>, OpenError> {
     Ok(DeviceList::new().attempt("list the RDMA devices")?.names())
 }
@@ -27,7 +27,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// println!("{} holds up to {} completions a queue", context.name(), context.attributes().max_cqe);
 /// let port = context.port(1)?;
 /// println!("port 1 is {}, with GID {}", port.state, port.gid);
-/// let cq = context.create_cq(100, None)?;
+/// let cq = context.cq(100).create()?;
 /// assert!(cq.capacity() >= 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -39,12 +39,12 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// ```no_run
 /// use transport_verbs::verbs::async_event::{AsyncEventType, Element};
 /// use transport_verbs::verbs::async_event::BlockAsync;
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use transport_verbs::Context;
 ///
 /// let mut context = Context::open_first()?;
-/// let cq = context.create_cq(16, None)?;
-/// while let Some(event) = context.wait_async(Some(Instant::now() + Duration::from_secs(1)))? {
+/// let cq = context.cq(16).create()?;
+/// while let Some(event) = context.wait_async_timeout(Duration::from_secs(1))? {
 ///     match event.element {
 ///         Element::Cq(key) if event.event_type == AsyncEventType::CQ_ERR => {
 ///             println!("queue {key} has overrun: polling it fails once it is empty");
@@ -69,7 +69,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// destroying. An event of a queue pair names its number, whoever created it.
 #[derive(Clone, Debug)]
 pub struct Context {
-    raw: Arc<context::Context>,
+    pub(crate) raw: Arc<context::Context>,
 }
 
 impl Context {
@@ -77,6 +77,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no such device, or the system refused.
+    #[doc(alias("ibv_open_device", "ibv_close_device"))]
     pub fn open(name: &str) -> Result<Self, OpenError> {
         let list = DeviceList::new().attempt("list the RDMA devices")?;
         let names = list.names();
@@ -113,10 +114,6 @@ impl Context {
         Some(Self::open(&name).unwrap())
     }
 
-    pub(crate) const fn raw(&self) -> &Arc<context::Context> {
-        &self.raw
-    }
-
     /// The device's name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -126,7 +123,7 @@ impl Context {
     /// The device's attributes, as they were when it was opened.
     #[must_use]
     pub fn attributes(&self) -> DeviceAttr {
-        *self.raw.attributes()
+        self.raw.attributes
     }
 
     /// Queries a port, with the GID that most likely reaches peers. Ports are numbered from 1.
@@ -149,6 +146,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no such port.
+    #[doc(alias("ibv_query_gid", "ibv_query_gid_ex", "ibv_query_gid_table"))]
     pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
         port::gids(&self.raw, port)
     }

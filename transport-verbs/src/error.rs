@@ -3,11 +3,11 @@
 use std::io;
 
 use cq_core::transport::EventError;
-use cq_verbs::setup::{CreateError, DeviceError, Errno, Limit};
+use cq_verbs::setup::{CreateError, DeviceError, Errno, LimitKind};
 use thiserror::Error;
 
 /// Why a device could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The host has no RDMA device.
@@ -28,6 +28,13 @@ pub enum OpenError {
     Refused(#[from] DeviceError),
 }
 
+cq_core::io_errors! {
+    OpenError {
+        This::NoDevice | This::NoSuchDevice { .. } => io::ErrorKind::NotFound;
+        This::Refused(error) => *error;
+    }
+}
+
 /// Says what was attempted when it fails.
 pub(crate) trait Attempt<V> {
     fn attempt(self, attempt: &'static str) -> Result<V, DeviceError>;
@@ -45,7 +52,7 @@ pub(crate) fn refused(attempt: &'static str, error: &io::Error) -> DeviceError {
 }
 
 /// The first limit that more was asked of than the device has, or what it said otherwise.
-pub(crate) fn beyond(limits: &[(Limit, u32, u32)], refused: DeviceError) -> CreateError {
+pub(crate) fn beyond(limits: &[(LimitKind, u32, u32)], refused: DeviceError) -> CreateError {
     match limits.iter().find(|(_, asked, max)| asked > max) {
         Some(&(what, asked, max)) => CreateError::TooMany { what, asked, max },
         None => refused.into(),

@@ -2,36 +2,31 @@
 //! kernel's Soft-RoCE.
 //!
 //! ```no_run
-//! use cq_core::transport::PollCq;
-//! use cq_core::wc::Wc;
-//! use transport_verbs::verbs::post::Post;
-//! use transport_verbs::verbs::wr::{RecvWr, SendWr};
-//! use transport_verbs::{Access, Context, QpInit};
+//! use transport_verbs::{Access, Context, RecvWr, SendWr, Wc};
 //!
 //! let context = Context::open_first()?;
 //! let port = context.port(1)?;
 //! let pd = context.alloc_pd()?;
-//! let mut cq = context.create_cq(16, None)?;
-//! let mut alice = pd.create_qp(&QpInit::new(&cq))?;
-//! let mut bob = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut cq = context.cq(16).create()?;
+//! let mut alice = pd.qp(&cq).create()?;
+//! let mut bob = pd.qp(&cq).create()?;
 //! alice.connect(&port, &bob.endpoint(&port))?;
 //! bob.connect(&port, &alice.endpoint(&port))?;
 //!
 //! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
 //! region.write(0, b"hello")?;
-//! bob.post_recv(&[RecvWr::new(1, &[region.sge(1024, 64)?])])?;
+//! bob.post_recv(&[RecvWr::new(1, &[region.sge(1024..1088)?])])?;
 //! alice.post_send(&[
-//!     SendWr::write(2, &[region.sge(0, 5)?], region.remote(2048)?).unsignaled(),
-//!     SendWr::send(3, &[region.sge(0, 5)?]),
+//!     SendWr::write(2, &[region.sge(..5)?], region.remote(2048)?).unsignaled(),
+//!     SendWr::send(3, &[region.sge(..5)?]),
 //! ])?;
 //!
 //! let (mut wcs, mut done) = ([Wc::default(); 4], 0);
 //! while done < 2 {
-//!     let count = cq.poll(&mut wcs)?;
-//!     for wc in &wcs[..count] {
+//!     for wc in cq.poll(&mut wcs)? {
 //!         println!("{:?}", wc.result()?);
+//!         done += 1;
 //!     }
-//!     done += count;
 //! }
 //! let mut back = [0; 5];
 //! region.read(2048, &mut back)?;
@@ -132,7 +127,7 @@
 //! queue can write those to a log, as the example `logging` of `cq-core` does.
 //!
 //! # Limitations
-//! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`Refused::Unsupported`](cq_verbs::post::Refused::Unsupported):
+//! BIND_MW, ATOMIC_WRITE and FLUSH are refused with [`WrError::Unsupported`](cq_verbs::post::WrError::Unsupported):
 //! `rdma-sys` lacks the operands of the first, and is older than the others. SEND with invalidate and LOCAL_INV are
 //! supported. Completion queues that ignore overruns are not: `rdma-sys` lacks the call.
 //!
@@ -165,6 +160,7 @@
 //! |---|---|
 //! | `tokio` | `cq_verbs::task`: what tasks of tokio await |
 //! | `tracing` | events of objects, states and asynchronous events for `tracing` |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 mod ah;
@@ -190,12 +186,8 @@ mod trace;
 
 #[doc(no_inline)]
 pub use cq_verbs as verbs;
-pub use cq_verbs::setup::{
-    Access, AddressError, AddressVector, ArmLimitError, AtomicCap, CreateError, DeviceAttr,
-    DeviceError, Endpoint, EndpointError, Errno, Gid, GlobalRoute, InUse, Limit, MemoryOptions,
-    ModerateError, ModifyError, Port, PortState, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
-    RangeError, RegisterError, ResizeError, Rule, SrqInit,
-};
+#[doc(no_inline)]
+pub use cq_verbs::root::*;
 
 pub use crate::ah::AddressHandle;
 pub use crate::channel::CompletionChannel;
@@ -205,7 +197,7 @@ pub use crate::device::{Context, devices};
 pub use crate::error::OpenError;
 pub use crate::mr::{MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
-pub use crate::qp::{QpInit, QueuePair};
+pub use crate::qp::QueuePair;
 pub use crate::srq::SharedReceiveQueue;
 
 cq_verbs::device_traits! {

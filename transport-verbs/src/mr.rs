@@ -10,12 +10,11 @@ use cq_verbs::setup::{
     Access, DeviceError, Errno, MemoryOptions, RangeError, RegisterError, Registered,
 };
 
-use crate::error;
 use crate::pd::ProtectionDomain;
 use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
-use crate::trace;
+use crate::{error, trace};
 
 /// A registration, and its memory.
 #[derive(Debug)]
@@ -74,6 +73,7 @@ region_methods!(OwnedRegion);
 /// region.deregister();
 /// # }
 /// ```
+#[doc(alias("ibv_mr", "ibv_dereg_mr"))]
 #[derive(Debug)]
 pub struct MemoryRegion {
     registration: Registration,
@@ -166,7 +166,7 @@ impl ProtectionDomain {
         let memory = Arc::new(memory);
         // SAFETY: the pages belong to the region and its registration, and are unmapped once they are
         // deregistered; they are writable, and reached by atomic accesses only.
-        let mut registration = unsafe { Registration::new(self.raw(), memory.ptr(), len, access)? };
+        let mut registration = unsafe { Registration::new(&self.raw, memory.ptr(), len, access)? };
         registration.raw.keep(&memory);
         Ok(OwnedRegion { registration, memory })
     }
@@ -177,7 +177,7 @@ impl ProtectionDomain {
     /// The length is 0, the rights are invalid ([Q10](cq_core::contract#q10)), or the device refused.
     ///
     /// # Safety
-    /// What [`ProtectionDomain::register`](cq_verbs::device::ProtectionDomain::register) of the traits demands. Where the device
+    /// What [`ProtectionDomain::register`](cq_verbs::device::DevicePd::register) of the traits demands. Where the device
     /// fails to deregister the region, [`tracing`](crate#events-for-tracing) has "object not destroyed".
     pub unsafe fn register(
         &self,
@@ -186,7 +186,7 @@ impl ProtectionDomain {
         access: Access,
     ) -> Result<MemoryRegion, RegisterError> {
         // SAFETY: the caller's word, which is the same.
-        let registration = unsafe { Registration::new(self.raw(), ptr, len, access)? };
+        let registration = unsafe { Registration::new(&self.raw, ptr, len, access)? };
         Ok(MemoryRegion { registration })
     }
 }

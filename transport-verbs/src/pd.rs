@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cq_verbs::setup::{CreateError, InUse};
+use cq_verbs::setup::{CreateError, InUseError};
 
 use crate::device::Context;
 use crate::error::Attempt;
@@ -33,7 +33,7 @@ use crate::trace;
 /// ```
 #[derive(Debug)]
 pub struct ProtectionDomain {
-    raw: Arc<Pd>,
+    pub(crate) raw: Arc<Pd>,
 }
 
 impl Context {
@@ -42,24 +42,20 @@ impl Context {
     /// # Errors
     /// There are too many.
     pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
-        let raw = Pd::new(self.raw()).attempt("allocate a protection domain")?;
+        let raw = Pd::new(&self.raw).attempt("allocate a protection domain")?;
         trace::event!(DEBUG, pd = raw.number(), "protection domain allocated");
         Ok(ProtectionDomain { raw: Arc::new(raw) })
     }
 }
 
 impl ProtectionDomain {
-    pub(crate) const fn raw(&self) -> &Arc<Pd> {
-        &self.raw
-    }
-
     /// Destroys the domain. Dropping destroys it once its last object is destroyed.
     ///
     /// # Errors
     /// An object in it exists; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
         Arc::try_unwrap(self.raw).map(drop).map_err(|raw| {
-            InUse::new(Self { raw }, "protection domain", "its memory regions and queue pairs")
+            InUseError::new(Self { raw }, "protection domain", "its memory regions and queue pairs")
         })
     }
 }

@@ -1,20 +1,10 @@
 //! Ports of a device and their GIDs: where a queue pair sends from, and how its peer finds it.
 
-use std::net::Ipv6Addr;
-
 use cq_verbs::setup::{DeviceError, Errno, Gid, Port};
 
 use crate::error::Attempt;
 use crate::sys::context::Context;
 use crate::sys::port::{self, GidEntry};
-
-fn is_ipv4(gid: Gid) -> bool {
-    Ipv6Addr::from(gid.0).to_ipv4_mapped().is_some()
-}
-
-fn is_link_local(gid: Gid) -> bool {
-    Ipv6Addr::from(gid.0).is_unicast_link_local()
-}
 
 /// Queries a port, with its best GID.
 pub fn query(context: &Context, number: u8) -> Result<Port, DeviceError> {
@@ -55,8 +45,8 @@ pub fn gids(context: &Context, number: u8) -> Result<Vec<(u8, Gid)>, DeviceError
 fn best(table: &[GidEntry]) -> Option<&GidEntry> {
     table.iter().min_by_key(|entry| match entry.kind {
         port::GID_ROCE_V1 => 3,
-        port::GID_ROCE_V2 if is_link_local(entry.gid) => 2,
-        port::GID_ROCE_V2 if !is_ipv4(entry.gid) => 1,
+        port::GID_ROCE_V2 if entry.gid.to_ipv6().is_unicast_link_local() => 2,
+        port::GID_ROCE_V2 if entry.gid.to_ipv4().is_none() => 1,
         _ => 0,
     })
 }

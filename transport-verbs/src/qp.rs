@@ -3,49 +3,38 @@
 use std::io;
 use std::sync::Arc;
 
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::device::QpBuilder;
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::setup::{
-    CreateError, DeviceError, Errno, Limit, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
+    CreateError, DeviceError, Errno, LimitKind, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState,
     QpType,
 };
 use cq_verbs::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap};
 
-use crate::attr;
-use crate::cq::CqHandle;
 use crate::error::{self, Attempt};
 use crate::pd::ProtectionDomain;
-use crate::psn;
-use crate::refusal;
-use crate::srq::SharedReceiveQueue;
 use crate::sys::port;
 use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp, Target};
-use crate::trace;
+use crate::{attr, psn, refusal, trace};
 use cq_verbs::setup::DeviceAttr;
-
-/// The attributes of a new queue pair.
-pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 
 /// A queue pair. Posting takes `&mut self`; other threads may poll its completions meanwhile.
 ///
 /// ```no_run
-/// use cq_core::cq::CompletionQueue;
-/// use cq_core::wc::Wc;
-/// use transport_verbs::verbs::post::Post;
-/// use transport_verbs::verbs::wr::{RecvWr, SendWr};
-/// use transport_verbs::{Access, Context, QpInit};
+/// use transport_verbs::{Access, CompletionQueue, Context, RecvWr, SendWr, Wc};
 ///
 /// let context = Context::open_first()?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let (cq, peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
-/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-/// let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+/// let (cq, peer_cq) = (context.cq(16).create()?, context.cq(16).create()?);
+/// let mut qp = pd.qp(&cq).create()?;
+/// let mut peer = pd.qp(&peer_cq).create()?;
 /// qp.connect(&port, &peer.endpoint(&port))?;
 /// peer.connect(&port, &qp.endpoint(&port))?;
 ///
 /// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-/// peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+/// peer.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?;
 /// qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
 /// let (mut peer_cq, mut wcs) = (CompletionQueue::new(peer_cq), [Wc::default(); 4]);
@@ -61,9 +50,10 @@ pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 /// qp.destroy();
 /// # }
 /// ```
+#[doc(alias("ibv_qp", "ibv_post_send", "ibv_post_recv", "ibv_destroy_qp"))]
 #[derive(Debug)]
 pub struct QueuePair {
-    raw: Qp,
+    pub(crate) raw: Qp,
     qp_type: QpType,
     caps: QpCaps,
     psn: u32,
@@ -191,41 +181,37 @@ impl QueuePair {
         self.raw.pd().context().name()
     }
 
-    pub(crate) const fn raw(&self) -> &Qp {
-        &self.raw
-    }
-
     /// The attributes of its device.
     pub(crate) fn limits(&self) -> &DeviceAttr {
-        self.raw.pd().context().attributes()
+        &self.raw.pd().context().attributes
     }
 
     /// What the device is not asked about a request that is posted: some devices hang on it, carry it out later, or
     /// overlook that they can't take it.
     #[inline]
-    pub(crate) fn judge_now(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    pub(crate) fn judge_now(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         if !self.state.takes_sends() && !self.has_failed() {
-            return Err(Refused::WrongState);
+            return Err(WrError::WrongState);
         }
         self.judge(wr)
     }
 
     /// The part of it that does not depend on the state.
     #[inline]
-    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         let returns_data = wr.op.returns_data();
         match wr.data {
-            Data::Inline(_) if returns_data => Err(Refused::InlineResult),
+            Data::Inline(_) if returns_data => Err(WrError::InlineResult),
             Data::Inline(bytes) => refusal::of_inline(bytes.len(), &self.caps),
             Data::Sges(_) if !returns_data => Ok(()),
-            Data::Sges(_) if self.qp_type != QpType::Rc => Err(Refused::Unsupported),
-            Data::Sges(_) if self.max_rd_atomic == 0 => Err(Refused::NoReadAtomic),
+            Data::Sges(_) if self.qp_type != QpType::RC => Err(WrError::Unsupported),
+            Data::Sges(_) if self.max_rd_atomic == 0 => Err(WrError::NoReadAtomic),
             Data::Sges(_) => Ok(()),
         }
     }
 
     /// Judges a send without the device: with what is known of it before it is posted.
-    pub(crate) fn check(&self, wr: &SendWr<'_>, to: Option<Target<'_>>) -> Result<(), Refused> {
+    pub(crate) fn check(&self, wr: &SendWr<'_>, to: Option<Target<'_>>) -> Result<(), WrError> {
         self.judge(wr)?;
         self.raw.check_send(wr, to)?;
         refusal::of_send_limits(wr, &self.caps, self.longest)
@@ -243,8 +229,8 @@ impl QueuePair {
     pub(crate) fn explain(&self, failure: &Failure, list: &[SendWr<'_>]) -> PostError {
         let error = refusal::of_send(failure, list, &self.caps, self.longest);
         match error.why {
-            Refused::Device(_) if self.state().is_ok_and(|state| !state.takes_sends()) => {
-                PostError { why: Refused::WrongState, ..error }
+            WrError::Device(_) if self.state().is_ok_and(|state| !state.takes_sends()) => {
+                PostError { why: WrError::WrongState, ..error }
             }
             _ => error,
         }
@@ -252,21 +238,25 @@ impl QueuePair {
 }
 
 /// Why the device refused to create a queue pair, as far as that can be told from here.
-fn diagnose(pd: &ProtectionDomain, init: &QpInit<'_>, error: &io::Error) -> CreateError {
-    let context = pd.raw().context();
-    let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.raw().context());
-    let srq = init.srq.map(|srq| srq.raw().pd().context());
+fn diagnose(
+    pd: &ProtectionDomain,
+    init: &QpBuilder<'_, ProtectionDomain>,
+    error: &io::Error,
+) -> CreateError {
+    let context = pd.raw.context();
+    let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.queue.context());
+    let srq = init.srq.map(|srq| srq.raw.pd().context());
     if cqs.into_iter().chain(srq).any(|of| !Arc::ptr_eq(of, context)) {
         return CreateError::OtherContext;
     }
-    let (caps, most) = (init.caps, context.attributes());
+    let (caps, most) = (init.caps, context.attributes);
     let (recv_wr, recv_sge) =
         if init.srq.is_none() { (caps.max_recv_wr, caps.max_recv_sge) } else { (0, 0) };
     let limits = [
-        (Limit::SendWr, caps.max_send_wr, most.max_qp_wr),
-        (Limit::RecvWr, recv_wr, most.max_qp_wr),
-        (Limit::SendSge, caps.max_send_sge, most.max_sge),
-        (Limit::RecvSge, recv_sge, most.max_sge),
+        (LimitKind::SendWr, caps.max_send_wr, most.max_qp_wr),
+        (LimitKind::RecvWr, recv_wr, most.max_qp_wr),
+        (LimitKind::SendSge, caps.max_send_sge, most.max_sge),
+        (LimitKind::RecvSge, recv_sge, most.max_sge),
     ];
     error::beyond(&limits, error::refused("create a queue pair", error))
 }
@@ -283,11 +273,11 @@ impl Post for QueuePair {
     #[inline]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         if !list.is_empty() && !self.state.takes_recvs() {
-            return Err(PostError { posted: 0, why: Refused::WrongState });
+            return Err(PostError { posted: 0, why: WrError::WrongState });
         }
         // Some drivers look for a receive queue that is not there.
         if !list.is_empty() && self.has_srq() {
-            return Err(PostError { posted: 0, why: Refused::SharedReceives });
+            return Err(PostError { posted: 0, why: WrError::SharedReceives });
         }
         let max_sge = self.caps.max_recv_sge;
         self.raw.post_recv(list).map_err(|failure| refusal::of_recv(&failure, list, max_sge))
@@ -295,17 +285,17 @@ impl Post for QueuePair {
 
     /// Goes to RESET.
     fn quiesce(&mut self) -> bool {
-        self.modify(&QpAttr::to(QpState::RESET)).is_ok()
+        self.modify(&QpAttr::new().state(QpState::RESET)).is_ok()
     }
 
     /// A datagram is judged with its destination, through [`to`](QueuePair::to).
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.check(wr, None)
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         if self.has_srq() {
-            return Err(Refused::SharedReceives);
+            return Err(WrError::SharedReceives);
         }
         refusal::of_recv_limits(wr, self.caps.max_recv_sge)
     }
@@ -318,8 +308,16 @@ impl ProtectionDomain {
     /// # Errors
     /// A capacity exceeds the device's limits, there are too many queue pairs, there is no memory, or a queue was
     /// created from another context.
-    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
-        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
+    pub fn create_qp(
+        &self,
+        init: &QpBuilder<'_, ProtectionDomain>,
+    ) -> Result<QueuePair, CreateError> {
+        // A driver has others too, whose requests have other layouts.
+        if !QpType::KNOWN.contains(&init.qp_type) {
+            return Err(CreateError::UnknownType(init.qp_type));
+        }
+        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline, .. } =
+            init.caps;
         let cap = ibv_qp_cap {
             max_send_wr,
             max_recv_wr,
@@ -330,26 +328,25 @@ impl ProtectionDomain {
         };
         let parts = Parts {
             qp_type: init.qp_type,
-            send_cq: init.send_cq.raw(),
-            recv_cq: init.recv_cq.raw(),
-            srq: init.srq.map(SharedReceiveQueue::raw),
+            send_cq: &init.send_cq.queue,
+            recv_cq: &init.recv_cq.queue,
+            srq: init.srq.map(|srq| &srq.raw),
             cap,
             sq_sig_all: init.sq_sig_all,
         };
-        let made = Qp::new(self.raw(), &parts);
+        let made = Qp::new(&self.raw, &parts);
         let (raw, granted) = made.map_err(|error| diagnose(self, init, &error))?;
-        let caps = QpCaps {
-            max_send_wr: granted.max_send_wr,
-            max_recv_wr: granted.max_recv_wr,
-            max_send_sge: granted.max_send_sge,
-            max_recv_sge: granted.max_recv_sge,
-            max_inline: granted.max_inline_data,
-        };
+        let caps = QpCaps::USUAL
+            .max_send_wr(granted.max_send_wr)
+            .max_recv_wr(granted.max_recv_wr)
+            .max_send_sge(granted.max_send_sge)
+            .max_recv_sge(granted.max_recv_sge)
+            .max_inline(granted.max_inline_data);
         let (state, given, psn) = (QpState::RESET, QpAttrMask::empty(), psn::random());
         let qp_type = init.qp_type;
-        let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.raw().reports().key());
+        let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.queue.reports().key);
         trace::event!(
-            DEBUG, qp_num = raw.number(), qp_type = ?qp_type, pd = self.raw().number(),
+            DEBUG, qp_num = raw.number(), qp_type = ?qp_type, pd = self.raw.number(),
             send_cq = %cqs[0], recv_cq = %cqs[1], "queue pair created"
         );
         Ok(QueuePair { raw, qp_type, caps, psn, state, given, max_rd_atomic: 0, longest: None })

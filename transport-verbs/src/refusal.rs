@@ -1,6 +1,6 @@
 //! What an errno of posting means: devices return the same few for many reasons.
 
-use cq_verbs::post::{PostError, Refused};
+use cq_verbs::post::{PostError, WrError};
 use cq_verbs::setup::QpCaps;
 use cq_verbs::wr::{Data, RecvWr, SendWr};
 use rustix::io::Errno;
@@ -10,9 +10,9 @@ use crate::sys::post::{Failure, Why};
 /// Whether a queue pair supports so much inline data. The device must not check it: drivers read 2 GiB as a negative
 /// length, and copy.
 #[inline]
-pub const fn of_inline(length: usize, caps: &QpCaps) -> Result<(), Refused> {
+pub const fn of_inline(length: usize, caps: &QpCaps) -> Result<(), WrError> {
     match length > caps.max_inline as usize {
-        true => Err(Refused::InlineTooLong { max: caps.max_inline }),
+        true => Err(WrError::InlineTooLong { max: caps.max_inline }),
         false => Ok(()),
     }
 }
@@ -29,12 +29,12 @@ pub fn of_send(
 }
 
 /// Whether a send exceeds these limits.
-pub fn of_send_limits(wr: &SendWr<'_>, caps: &QpCaps, longest: Option<u64>) -> Result<(), Refused> {
+pub fn of_send_limits(wr: &SendWr<'_>, caps: &QpCaps, longest: Option<u64>) -> Result<(), WrError> {
     match (wr.data, longest) {
         (Data::Sges(sges), _) if sges.len() > caps.max_send_sge as usize => {
-            Err(Refused::TooManySges { max: caps.max_send_sge })
+            Err(WrError::TooManySges { max: caps.max_send_sge })
         }
-        (data, Some(max)) if data.len() > max => Err(Refused::TooLong { max }),
+        (data, Some(max)) if data.len() > max => Err(WrError::TooLong { max }),
         _ => Ok(()),
     }
 }
@@ -46,15 +46,15 @@ pub fn of_recv(failure: &Failure, list: &[RecvWr<'_>], max_sge: u32) -> PostErro
 }
 
 /// Whether a receive exceeds this limit.
-pub const fn of_recv_limits(wr: &RecvWr<'_>, max_sge: u32) -> Result<(), Refused> {
+pub const fn of_recv_limits(wr: &RecvWr<'_>, max_sge: u32) -> Result<(), WrError> {
     match wr.sges.len() > max_sge as usize {
-        true => Err(Refused::TooManySges { max: max_sge }),
+        true => Err(WrError::TooManySges { max: max_sge }),
         false => Ok(()),
     }
 }
 
 /// Errors of the request itself are checked first: some devices return ENOMEM for them, too.
-fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Result<(), Refused>) -> PostError {
+fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Result<(), WrError>) -> PostError {
     let Failure { posted, why } = *failure;
     let why = match why {
         Why::Refused(why) => why,
@@ -63,20 +63,20 @@ fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Result<(), Refuse
             limit.unwrap_or_else(|| by_errno(errno))
         }
         // Not as a reason to post it again.
-        Why::Unknown(errno) => Refused::Unknown(errno.wrapping_abs()),
+        Why::Unknown(errno) => WrError::Unknown(errno.wrapping_abs()),
     };
     PostError { posted, why }
 }
 
 /// By its number, since a device may return any (C3); some return it negative.
-fn by_errno(errno: i32) -> Refused {
+fn by_errno(errno: i32) -> WrError {
     const NOMEM: i32 = Errno::NOMEM.raw_os_error();
     const OPNOTSUPP: i32 = Errno::OPNOTSUPP.raw_os_error();
     const NOSYS: i32 = Errno::NOSYS.raw_os_error();
     match errno.wrapping_abs() {
-        NOMEM => Refused::QueueFull,
-        OPNOTSUPP | NOSYS => Refused::Unsupported,
-        errno => Refused::Device(errno),
+        NOMEM => WrError::QueueFull,
+        OPNOTSUPP | NOSYS => WrError::Unsupported,
+        errno => WrError::Device(errno),
     }
 }
 

@@ -4,29 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cq_verbs::post::PostError;
-use cq_verbs::setup::{ArmLimitError, CreateError, DeviceError, InUse, Limit, SrqInit};
+use cq_verbs::setup::{ArmLimitError, CreateError, DeviceError, InUseError, LimitKind, SrqInit};
 use cq_verbs::wr::RecvWr;
 
 use crate::error::{Attempt, beyond};
 use crate::pd::ProtectionDomain;
-use crate::refusal;
 use crate::sys::srq::Srq;
-use crate::trace;
+use crate::{refusal, trace};
 
 /// A shared receive queue. Its receives complete on the queue pairs that take them.
 ///
 /// ```no_run
-/// use transport_verbs::verbs::wr::RecvWr;
-/// use transport_verbs::{Access, Context, QpInit, SrqInit};
+/// use transport_verbs::{Access, Context, RecvWr, SrqInit};
 ///
 /// let context = Context::open_first()?;
-/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
-/// let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
-/// let first = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) })?;
-/// let second = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) })?;
+/// let (pd, cq) = (context.alloc_pd()?, context.cq(64).create()?);
+/// let mut srq = pd.create_srq(&SrqInit::new(64))?;
+/// let first = pd.qp(&cq).srq(&srq).create()?;
+/// let second = pd.qp(&cq).srq(&srq).create()?;
 ///
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-/// srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
+/// srq.post_recv(&[RecvWr::new(1, &[region.sge(..2048)?]), RecvWr::new(2, &[region.sge(2048..4096)?])])?;
 /// srq.arm_limit(1)?; // an asynchronous event says when none is left
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -38,18 +36,15 @@ use crate::trace;
 /// let _ = srq.destroy();
 /// # }
 /// ```
+#[doc(alias("ibv_srq", "ibv_post_srq_recv", "ibv_modify_srq", "ibv_destroy_srq"))]
 #[derive(Debug)]
 pub struct SharedReceiveQueue {
-    raw: Arc<Srq>,
+    pub(crate) raw: Arc<Srq>,
     number: u32,
     caps: SrqInit,
 }
 
 impl SharedReceiveQueue {
-    pub(crate) const fn raw(&self) -> &Arc<Srq> {
-        &self.raw
-    }
-
     /// The queue's number, which its asynchronous events carry.
     #[must_use]
     pub const fn number(&self) -> u32 {
@@ -98,10 +93,10 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     /// A queue pair uses it; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
         let Self { raw, number, caps } = self;
         Arc::try_unwrap(raw).map(drop).map_err(|raw| {
-            InUse::new(Self { raw, number, caps }, "shared receive queue", "its queue pairs")
+            InUseError::new(Self { raw, number, caps }, "shared receive queue", "its queue pairs")
         })
     }
 }
@@ -115,15 +110,15 @@ impl ProtectionDomain {
         // Numbers are not used again, so a dead queue's event names no other.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let most = self.raw().context().attributes();
+        let most = self.raw.context().attributes;
         let limits = [
-            (Limit::SrqWr, init.max_wr, most.max_srq_wr),
-            (Limit::SrqSge, init.max_sge, most.max_srq_sge),
+            (LimitKind::SrqWr, init.max_wr, most.max_srq_wr),
+            (LimitKind::SrqSge, init.max_sge, most.max_srq_sge),
         ];
-        let made = Srq::new(self.raw(), number, init.max_wr, init.max_sge);
+        let made = Srq::new(&self.raw, number, init.max_wr, init.max_sge);
         let made = made.attempt("create a shared receive queue");
         let (raw, granted) = made.map_err(|refused| beyond(&limits, refused))?;
-        let caps = SrqInit { max_wr: granted.max_wr, max_sge: granted.max_sge };
+        let caps = SrqInit::new(granted.max_wr).max_sge(granted.max_sge);
         trace::event!(DEBUG, srq = number, capacity = caps.max_wr, "shared receive queue created");
         Ok(SharedReceiveQueue { raw: Arc::new(raw), number, caps })
     }

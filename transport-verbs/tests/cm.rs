@@ -34,8 +34,8 @@ fn listener() -> Option<(Listener, SocketAddr)> {
 }
 
 /// An end on the device that the connection goes through.
-fn end_on(device: cm::Device<'_>) -> End {
-    End::new(&device.open().unwrap(), QpType::Rc)
+fn end_on(device: cm::CmDevice<'_>) -> End {
+    End::new(&device.open().unwrap(), QpType::RC)
 }
 
 /// Sends from one to the other, and has it there.
@@ -98,13 +98,13 @@ fn messages_and_writes_go_both_ways() {
     say(&mut right, &mut left, b"and back");
 
     left.region.write(0, b"written").unwrap();
-    let words = [left.region.sge(0, 7).unwrap()];
+    let words = [left.region.sge(..7).unwrap()];
     let there = right.region.remote(40).unwrap();
     left.qp.post_send(&[SendWr::write(3, &words, there)]).unwrap();
     left.expect(&[(3, S::SUCCESS)]);
     assert_eq!(right.bytes(40, 7), b"written");
 
-    let sges = [right.region.sge(80, 7).unwrap()];
+    let sges = [right.region.sge(80..87).unwrap()];
     let there = left.region.remote(0).unwrap();
     right.qp.post_send(&[SendWr::read(4, &sges, there)]).unwrap();
     right.expect(&[(4, S::SUCCESS)]);
@@ -114,11 +114,11 @@ fn messages_and_writes_go_both_ways() {
 #[test]
 fn both_sides_see_the_end_of_a_connection() {
     let Some([(mut a, mut left), (mut b, mut right)]) = connected() else { return };
-    assert!(!a.has_ended().unwrap());
+    assert!(!a.check_ended().unwrap());
     a.disconnect(&mut left.qp).unwrap();
     left.expect(&[(1, S::WR_FLUSH_ERR)]);
     assert_eq!(b.event(LONG).unwrap().kind, EventKind::DISCONNECTED);
-    assert!(b.has_ended().unwrap());
+    assert!(b.check_ended().unwrap());
     b.disconnect(&mut right.qp).unwrap();
     right.expect(&[(1, S::WR_FLUSH_ERR)]);
     a.wait_disconnected(LONG).unwrap();
@@ -216,7 +216,7 @@ fn a_queue_pair_of_another_device_is_refused() {
         println!("skipped: there is no second device");
         return;
     };
-    let mut end = End::new(&Context::open(&other).unwrap(), QpType::Rc);
+    let mut end = End::new(&Context::open(&other).unwrap(), QpType::RC);
     let error = route.connect(&mut end.qp, &[], LONG).unwrap_err();
     assert!(matches!(error, CmError::OtherDevice { .. }), "{error}");
     assert_eq!(end.qp.state().unwrap(), QpState::RESET);
@@ -232,7 +232,7 @@ fn a_connected_queue_pair_is_not_connected_again() {
     // Nobody has heard of it.
     let error = listener.accept(SHORT).unwrap_err();
     assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
-    assert!(!a.has_ended().unwrap());
+    assert!(!a.check_ended().unwrap());
     say(&mut left, &mut right, b"as before");
 }
 
@@ -244,13 +244,13 @@ fn connections_of_a_device_share_a_context() {
         let peer = {
             let context = context.clone();
             thread::spawn(move || {
-                let mut end = End::new(&context, QpType::Rc);
+                let mut end = End::new(&context, QpType::RC);
                 let route = cm::resolve(addr, LONG).unwrap();
                 (route.connect(&mut end.qp, &[], LONG).unwrap(), end)
             })
         };
         let mut request = listener.accept(LONG).unwrap();
-        let mut end = End::new(&context, QpType::Rc);
+        let mut end = End::new(&context, QpType::RC);
         request.init(&mut end.qp).unwrap();
         end.recv(1, 0, 32);
         let _here = request.accept(&mut end.qp, &[], LONG).unwrap();

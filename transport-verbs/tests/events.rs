@@ -26,14 +26,14 @@ struct Looped {
 impl Looped {
     fn new(context: &Context, capacity: u32, channel: Option<&CompletionChannel>) -> Self {
         let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
-        let cq = context.create_cq(capacity, channel).unwrap();
-        let mut qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+        let cq = context.cq(capacity).channel(channel).create().unwrap();
+        let mut qp = pd.qp(&cq).caps(CAPS).create().unwrap();
         qp.connect(&port, &qp.endpoint(&port)).unwrap();
         Self { qp, cq, region: pd.allocate(8, ALL).unwrap() }
     }
 
     fn post(&mut self) {
-        let (sge, to) = (self.region.sge(0, 8).unwrap(), self.region.remote(0).unwrap());
+        let (sge, to) = (self.region.sge(..8).unwrap(), self.region.remote(0).unwrap());
         self.qp.post_send(&[SendWr::write(1, &[sge], to)]).unwrap();
     }
 
@@ -127,7 +127,7 @@ fn n08_a_wait_set_sleeps_on_several_queues_and_descriptors() {
     let mut buffer = [Wc::default(); 4];
     for round in 0..60 {
         let (qp, region, queue) = &mut ends[round % 3];
-        let (sge, to) = (region.sge(0, 8).unwrap(), region.remote(0).unwrap());
+        let (sge, to) = (region.sge(..8).unwrap(), region.remote(0).unwrap());
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 qp.post_send(&[SendWr::write(round as u64, &[sge], to)]).unwrap();
@@ -155,7 +155,7 @@ fn poll_to_the_end(cq: &mut Cq) -> PollError {
     let deadline = Instant::now() + DEADLINE;
     loop {
         assert!(Instant::now() < deadline, "polling goes on");
-        if let Err(error) = cq.poll(&mut [Wc::default(); 4]) {
+        if let Err(error) = cq.poll_into(&mut [Wc::default(); 4]) {
             return error;
         }
     }

@@ -33,7 +33,7 @@ fn calls(name: &str) -> usize {
 fn n07_an_event_of_a_queue_that_other_code_made_names_no_object() {
     let mut context = open();
     let mut channel = context.create_channel().unwrap();
-    let cq = context.create_cq(4, Some(&channel)).unwrap();
+    let cq = context.cq(4).channel(&channel).create().unwrap();
     let raw = cq.as_raw();
     // SAFETY: the context and the channel are alive. What the pointer to the program's data is, is the program's affair.
     let foreign = unsafe {
@@ -77,15 +77,15 @@ fn o03_an_overrun_is_told_as_one_as_soon_as_anybody_knows() {
         (0, Ok(0)),
     ] {
         let mut context = open();
-        let mut cq = context.create_cq(4, None).unwrap();
-        let mut poll = || cq.poll(&mut [Wc::default()]);
+        let mut cq = context.cq(4).create().unwrap();
+        let mut poll = || cq.poll_into(&mut [Wc::default()]);
         state(|state| state.polls = code);
         assert_eq!([poll(), poll()], [before_the_event; 2], "{code}");
         let raw = cq.as_raw();
         // SAFETY: the queue is alive.
         unsafe { raise_async((*raw).context, raw.cast(), AsyncEventType::CQ_ERR.0) };
         assert!(context.take_async_event().unwrap().is_some());
-        let mut poll = || cq.poll(&mut [Wc::default()]);
+        let mut poll = || cq.poll_into(&mut [Wc::default()]);
         assert_eq!([poll(), poll()], [OVERRUN; 2], "{code}");
         // Whatever the device does then, as some that go on.
         state(|state| state.polls = 1);
@@ -110,10 +110,10 @@ impl Objects {
     fn new(context: Context) -> Self {
         let pd = context.alloc_pd().unwrap();
         let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(4, Some(&channel)).unwrap();
-        let srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
-        let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-        let to = AddressVector::of(&context.port(1).unwrap(), Gid::default(), 7);
+        let cq = context.cq(4).channel(&channel).create().unwrap();
+        let srq = pd.create_srq(&SrqInit::new(4)).unwrap();
+        let qp = pd.qp(&cq).caps(CAPS).create().unwrap();
+        let to = AddressVector::new(&context.port(1).unwrap(), Gid::default(), 7);
         let handle = pd.create_ah(&to).unwrap();
         let region = pd.allocate(PAGE, Access::LOCAL_WRITE).unwrap();
         Self { region, handle, qp, srq, cq, channel, pd, context }
@@ -209,14 +209,14 @@ fn x07_a_forked_child_destroys_nothing_of_its_parent() {
 fn q04_what_a_device_may_have_posted_stays_outstanding() {
     let objects = Objects::new(open());
     let (mut qp, mut srq) = (objects.qp, objects.srq);
-    qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
-    qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
-    let mut sends = Sends::<usize, 64>::new(Generation::new(1));
-    let mut receives = Receives::<usize, 64>::new(Generation::new(1));
+    qp.modify(&QpAttr::new().state(QpState::INIT)).unwrap();
+    qp.modify(&QpAttr::new().state(QpState::RTS)).unwrap();
+    let mut sends = Sends::<usize>::with_capacity(Generation::new(1), 64);
+    let mut receives = Receives::<usize>::with_capacity(Generation::new(1), 64);
     for (bad, posted, why) in [
-        (Bad::Nth(2), 2, Refused::Device(libc::EINVAL)),
-        (Bad::Foreign, 16, Refused::Unknown(libc::EINVAL)),
-        (Bad::Untouched, 16, Refused::Unknown(libc::EINVAL)),
+        (Bad::Nth(2), 2, WrError::Device(libc::EINVAL)),
+        (Bad::Foreign, 16, WrError::Unknown(libc::EINVAL)),
+        (Bad::Untouched, 16, WrError::Unknown(libc::EINVAL)),
     ] {
         state(|state| state.refuses = Some((libc::EINVAL, bad)));
         let error = Err(PostError { posted, why });

@@ -26,16 +26,16 @@ fn objects_are_told_of_with_their_numbers_when_they_are_made_and_destroyed() {
     recorder.only("device opened", &[("device", &context.name())]);
     let (channel, pd) = (context.create_channel().unwrap(), context.alloc_pd().unwrap());
     recorder.only("channel created", &[]);
-    let cq = context.create_cq(16, Some(&channel)).unwrap();
-    let srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
-    let qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    let cq = context.cq(16).channel(&channel).create().unwrap();
+    let srq = pd.create_srq(&SrqInit::new(4)).unwrap();
+    let qp = pd.qp(&cq).srq(&srq).create().unwrap();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let (key, qp_num, srq_num, rkey) = (cq.key(), qp.number(), srq.number(), region.rkey());
     let [of_cq, of_qp, of_srq, of_region]: [[(&str, &dyn Display); 1]; 4] =
         [[("cq", &key)], [("qp_num", &qp_num)], [("srq", &srq_num)], [("rkey", &rkey)]];
 
     let made = recorder.only("queue pair created", &of_qp);
-    assert_eq!((made.level, made.field("qp_type")), (Level::DEBUG, "Rc"));
+    assert_eq!((made.level, made.field("qp_type")), (Level::DEBUG, "RC"));
     assert_eq!(
         (made.field("send_cq"), made.field("recv_cq")),
         (&*key.to_string(), &*key.to_string())
@@ -69,9 +69,12 @@ fn q01_changes_of_state_by_the_program_are_told_of() {
     let (recorder, _guard) = recorder();
     let Some((mut a, b)) = ends() else { return };
     a.qp.connect(&a.port, &b.qp.endpoint(&b.port)).unwrap();
-    a.qp.modify(&QpAttr::to(QpState::RTS).min_rnr_timer(3)).unwrap();
-    assert!(a.qp.modify(&QpAttr::to(QpState::INIT)).is_err());
-    a.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    a.qp.modify(
+        &QpAttr::new().state(QpState::RTS).min_rnr_timer(RnrTimer::from_number(3).unwrap()),
+    )
+    .unwrap();
+    assert!(a.qp.modify(&QpAttr::new().state(QpState::INIT)).is_err());
+    a.qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     let seen = recorder.seen("queue pair changed its state", &[("qp_num", &a.qp.number())]);
     let changes: Vec<_> =
         seen.iter().map(|it| [it.field("from"), it.field("state")].join(" ")).collect();
@@ -84,13 +87,13 @@ fn o02_an_overrun_is_told_of_where_its_event_is_taken() {
     let (recorder, _guard) = recorder();
     let Some(mut context) = device() else { return };
     let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
-    let cq = context.create_cq(1, None).unwrap();
-    let mut qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    let cq = context.cq(1).create().unwrap();
+    let mut qp = pd.qp(&cq).caps(CAPS).create().unwrap();
     qp.connect(&port, &qp.endpoint(&port)).unwrap();
     let region = pd.allocate(64, ALL).unwrap();
-    let (sge, to) = ([region.sge(0, 8).unwrap()], region.remote(8).unwrap());
-    for wr_id in 0..u64::from(cq.capacity()) + 2 {
-        // Refused once it has failed.
+    let (sge, to) = ([region.sge(..8).unwrap()], region.remote(8).unwrap());
+    for wr_id in 0..cq.capacity() as u64 + 2 {
+        // WrError once it has failed.
         let _ = qp.post_send(&[SendWr::write(wr_id, &sge, to)]);
     }
     let mut is_told = || {

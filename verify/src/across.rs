@@ -31,7 +31,7 @@ use cq_core::wc::Wc;
 use cq_verbs::async_event::AsyncEvent;
 use cq_verbs::async_event::AsyncEvents;
 use cq_verbs::cm::CmEvent;
-use cq_verbs::post::{Post, Refused};
+use cq_verbs::post::{Post, WrError};
 use cq_verbs::wr::{RecvWr, SendWr};
 
 pub use self::of::Of;
@@ -233,11 +233,11 @@ impl Post for AcrossQp {
         either!(&mut self.qp, qp => qp.quiesce())
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         either!(&self.qp, qp => qp.check_send(wr))
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         either!(&self.qp, qp => qp.check_recv(wr))
     }
 }

@@ -11,8 +11,8 @@ use cq_verbs::async_event::AsyncEvent;
 use cq_verbs::async_event::AsyncEvents;
 use cq_verbs::cm::{self, CmEvent, ConnParam, Identifier as _, ModifyQpError};
 use cq_verbs::descriptor;
-use cq_verbs::device::{self as core, ProtectionDomain as _};
-use cq_verbs::post::{Post, Refused};
+use cq_verbs::device::{self as core, DevicePd as _};
+use cq_verbs::post::{Post, WrError};
 use cq_verbs::setup::{AddressVector, GlobalRoute, Port};
 use cq_verbs::wr::{RecvWr, SendWr};
 
@@ -32,12 +32,6 @@ pub trait Transport: Send + 'static {
 
     /// Opens the device.
     fn open() -> Self::Context;
-
-    /// Creates a completion queue.
-    ///
-    /// # Errors
-    /// The capacity is out of range, or the device has no such queues.
-    fn create_cq(context: &Self::Context, init: CqInit<'_, ChannelOf<Self>>) -> Made<CqOf<Self>>;
 
     /// Allocates a memory window, not bound.
     ///
@@ -150,7 +144,10 @@ impl<T: Transport> Device for Opened<T> {
     }
 
     fn create_cq_with(&self, init: CqInit<'_, Self::Channel>) -> Made<Self::Cq> {
-        T::create_cq(&self.context, init)
+        let CqInit { capacity, channel, ignores_overrun } = init;
+        let new = core::Device::cq(&self.context, capacity).channel(channel);
+        let new = if ignores_overrun { new.ignore_overrun() } else { new };
+        new.create().map_err(|error| error.errno())
     }
 
     fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Made<Self::Srq> {
@@ -159,16 +156,16 @@ impl<T: Transport> Device for Opened<T> {
 
     fn create_qp(&self, pd: &Self::Pd, init: &QpInit<'_, Self::Cq, Self::Srq>) -> Made<Self::Qp> {
         let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
-        let init = QpInit { qp_type, send_cq: &**send_cq, recv_cq, srq, caps, sq_sig_all };
-        let qp = pd.create_qp(&init).map_err(|error| error.errno())?;
+        let init = pd.qp(send_cq).recv_cq(recv_cq).srq(srq).qp_type(qp_type).caps(caps);
+        let qp = init.sq_sig_all(sq_sig_all).create().map_err(|error| error.errno())?;
         Ok(Pair { qp, port: self.port })
     }
 
     fn create_ah(&self, pd: &Self::Pd, to: Address) -> Made<Self::Ah> {
         let Port { gid, gid_index: sgid_index, lid, .. } = self.port;
-        let route = GlobalRoute { gid, sgid_index, hop_limit: 64, ..GlobalRoute::default() };
+        let route = GlobalRoute::default().gid(gid).sgid_index(sgid_index).hop_limit(64);
         let route = to.global.then_some(route);
-        let there = AddressVector { port: to.port, lid, sl: 0, route };
+        let there = AddressVector::default().port(to.port).lid(lid).route(route);
         pd.create_ah(&there).map_err(|error| error.errno())
     }
 
@@ -205,53 +202,53 @@ impl<H: core::Destroy> Destroy for H {
     }
 }
 
-impl<C: core::Cq> Cq for C {
+impl<C: core::DeviceCq> Cq for C {
     fn capacity(&self) -> u32 {
-        cq_core::transport::Capacity::capacity(self)
+        cq_core::transport::Capacity::capacity(self) as u32
     }
 
     fn resize(&mut self, capacity: u32) -> Made<u32> {
-        core::Cq::resize(self, capacity).map_err(|error| error.errno())
+        core::DeviceCq::resize(self, capacity).map_err(|error| error.errno())
     }
 
     fn moderate(&mut self, count: u16, period: u16) -> Made<()> {
-        core::Cq::moderate(self, count, period).map_err(|error| error.errno())
+        core::DeviceCq::moderate(self, count, period).map_err(|error| error.errno())
     }
 }
 
-impl<S: core::SharedReceiveQueue> Srq for S {
+impl<S: core::DeviceSrq> Srq for S {
     fn number(&self) -> u32 {
-        core::SharedReceiveQueue::number(self)
+        core::DeviceSrq::number(self)
     }
 
     fn caps(&self) -> SrqInit {
-        core::SharedReceiveQueue::caps(self)
+        core::DeviceSrq::caps(self)
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Posted {
-        core::SharedReceiveQueue::post_recv(self, list)
+        core::DeviceSrq::post_recv(self, list)
     }
 
     fn arm_limit(&mut self, limit: u32) -> Made<()> {
-        core::SharedReceiveQueue::arm_limit(self, limit).map_err(|error| error.errno())
+        core::DeviceSrq::arm_limit(self, limit).map_err(|error| error.errno())
     }
 
     fn limit(&self) -> u32 {
-        core::SharedReceiveQueue::limit(self).expect("the device tells")
+        core::DeviceSrq::limit(self).expect("the device tells")
     }
 }
 
 impl<M: core::Memory> Mr for M {
     fn addr(&self) -> u64 {
-        core::Region::remote(self, 0).expect("it is inside").addr
+        core::Region::addr(self)
     }
 
     fn lkey(&self) -> u32 {
-        core::Region::sge(self, 0, 0).expect("it is inside").lkey
+        core::Region::lkey(self)
     }
 
     fn rkey(&self) -> u32 {
-        core::Region::remote(self, 0).expect("it is inside").rkey
+        core::Region::rkey(self)
     }
 
     fn read(&self, offset: usize, to: &mut [u8]) {
@@ -276,16 +273,16 @@ impl<Q: Post> Post for Pair<Q> {
         self.qp.quiesce()
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.qp.check_send(wr)
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.qp.check_recv(wr)
     }
 }
 
-impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
+impl<Q: core::DeviceQp> Qp<Q::Ah> for Pair<Q> {
     fn post_to(&mut self, to: &Destination<'_, Q::Ah>, list: &[SendWr<'_>]) -> Posted {
         self.qp.to(to).post_send(list)
     }
@@ -304,11 +301,8 @@ impl<Q: core::QueuePair> Qp<Q::Ah> for Pair<Q> {
 
     fn modify(&mut self, attr: &QpAttr) -> Made<()> {
         let Port { gid, lid, .. } = self.port;
-        let path = |AddressVector { port, .. }| AddressVector {
-            port,
-            ..AddressVector::of(&self.port, gid, lid)
-        };
-        let attr = QpAttr { av: attr.av.map(path), ..*attr };
+        let mut attr = *attr;
+        attr.av = attr.av.map(|path| AddressVector::new(&self.port, gid, lid).port(path.port));
         self.qp.modify(&attr).map_err(|error| error.errno())
     }
 }
@@ -364,14 +358,11 @@ fn lent(param: &ConnParam) -> ConnParam<&[u8]> {
     let ConnParam { qp_num, srq, ref private_data, .. } = *param;
     let ConnParam { responder_resources, initiator_depth, .. } = *param;
     let ConnParam { flow_control, retry_count, rnr_retry_count, .. } = *param;
-    ConnParam {
-        qp_num,
-        srq,
-        private_data,
-        responder_resources,
-        initiator_depth,
-        flow_control,
-        retry_count,
-        rnr_retry_count,
-    }
+    ConnParam::new(qp_num, &private_data[..])
+        .srq(srq)
+        .responder_resources(responder_resources)
+        .initiator_depth(initiator_depth)
+        .flow_control(flow_control)
+        .retry_count(retry_count)
+        .rnr_retry_count(rnr_retry_count)
 }

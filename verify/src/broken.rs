@@ -12,7 +12,7 @@ use cq_core::transport::{
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_verbs::async_event::AsyncEvents;
 use cq_verbs::async_event::{AsyncEvent, AsyncEventType};
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use self::connecting::BrokenId;
@@ -218,12 +218,12 @@ impl AsyncEvents for Broken {
 impl PollCq for BrokenCq {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if let (Some(entry), Some(wc)) = (out.first_mut(), self.again.pop_front()) {
             *entry = wc;
             return Ok(1);
         }
-        let mut count = self.it.poll(out)?;
+        let mut count = self.it.poll_into(out)?;
         for wc in &mut out[..count] {
             self.count += 1;
             if self.how == How::HandsOutTwice && self.count % 5 == 4 {
@@ -302,11 +302,11 @@ impl Post for BrokenQp {
         self.it.quiesce()
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.it.check_send(wr)
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.it.check_recv(wr)
     }
 }
@@ -355,7 +355,7 @@ impl Qp<ModelAh> for BrokenQp {
     fn caps(&self) -> QpCaps {
         let QpCaps { max_send_wr, .. } = self.it.caps();
         let max_send_wr = max_send_wr - u32::from(self.how == How::GivesASlotEarly);
-        QpCaps { max_send_wr, ..self.it.caps() }
+        self.it.caps().max_send_wr(max_send_wr)
     }
 
     fn state(&self) -> QpState {

@@ -31,7 +31,7 @@ use cq_verbs::async_event::AsyncEvents;
 use cq_verbs::polling::ArmWc;
 use cq_verbs::post::{Post, PostError};
 pub use cq_verbs::setup::{
-    Access, Destination, Errno, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit,
+    Access, AckTimeout, Destination, Errno, Mtu, QpAttr, QpCaps, QpState, QpType, RnrTimer, SrqInit,
 };
 use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
@@ -309,9 +309,35 @@ pub struct Limits {
 
 /// 15 requests in each queue, with four SGEs or up to 64 inline bytes each.
 pub const SMALL_CAPS: QpCaps =
-    QpCaps { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+    QpCaps::USUAL.max_send_wr(15).max_recv_wr(15).max_send_sge(4).max_recv_sge(4).max_inline(64);
 
 /// A reliable connection with one completion queue and [small](SMALL_CAPS) capacities.
 pub const fn small<Cq, Srq>(cq: &Cq) -> QpInit<'_, Cq, Srq> {
-    QpInit { caps: SMALL_CAPS, ..QpInit::new(cq) }
+    let (qp_type, caps) = (QpType::RC, SMALL_CAPS);
+    QpInit { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
+}
+
+/// The attributes of a new queue pair.
+#[derive(Debug)]
+pub struct QpInit<'a, Cq, Srq> {
+    /// The type.
+    pub qp_type: QpType,
+    /// The completion queue of sends.
+    pub send_cq: &'a Cq,
+    /// The completion queue of receives. It may be the same.
+    pub recv_cq: &'a Cq,
+    /// The shared receive queue, if it has no receive queue of its own.
+    pub srq: Option<&'a Srq>,
+    /// The capacities.
+    pub caps: QpCaps,
+    /// Whether every send is signaled, whatever its flags say.
+    pub sq_sig_all: bool,
+}
+
+// Derives would also require `Cq: Copy` and `Srq: Copy`.
+impl<Cq, Srq> Copy for QpInit<'_, Cq, Srq> {}
+impl<Cq, Srq> Clone for QpInit<'_, Cq, Srq> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }

@@ -37,7 +37,7 @@ impl Heap {
 
     /// So many words from this one on, for requests of this side.
     pub fn sge(&self, index: usize, words: usize) -> Sge {
-        self.region.sge(index * 8, words * 8).expect("they are inside")
+        self.region.sge(index * 8..(index + words) * 8).expect("they are inside")
     }
 
     /// The place of a word, for requests of the peer.

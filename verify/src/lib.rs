@@ -24,6 +24,8 @@
 pub mod across;
 mod adapter;
 #[cfg(test)]
+mod auto_traits;
+#[cfg(test)]
 mod broken;
 pub mod conformance;
 pub mod device;

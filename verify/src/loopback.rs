@@ -12,12 +12,10 @@ use std::env;
 use std::process;
 
 use cq_verbs::causes::Causes;
-use transport_rxe_loop::{
-    CompletionChannel, Context, Cq, MemoryWindow, OpenOptions, ProtectionDomain, cm::Id,
-};
+use transport_rxe_loop::{Context, MemoryWindow, OpenOptions, ProtectionDomain, cm::Id};
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{CqInit, Made, Mw};
+use crate::device::{Made, Mw};
 
 /// The environment variable that names the fabric.
 pub const FABRIC: &str = "RXE_LOOP_FABRIC";
@@ -58,12 +56,6 @@ impl<const LIKE_RXE: bool> Transport for Rxe<LIKE_RXE> {
             false => OpenOptions::new().fabric(&fabric()),
             true => OpenOptions::new().fabric(&format!("{}-like-rxe", fabric())).imitate_rxe(),
         })
-    }
-
-    fn create_cq(context: &Context, init: CqInit<'_, CompletionChannel>) -> Made<Cq> {
-        let CqInit { capacity, channel, ignores_overrun: ignore_overrun } = init;
-        let init = transport_rxe_loop::CqInit { capacity, channel, ignore_overrun };
-        context.create_cq_with(&init).map_err(|error| error.errno())
     }
 
     fn alloc_mw(pd: &ProtectionDomain) -> Made<MemoryWindow> {

@@ -26,7 +26,7 @@
 //!
 //! // Both have completed when posting returns: the receive, then the send.
 //! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs), Ok(2));
+//! assert_eq!(cq.poll_into(&mut wcs), Ok(2));
 //! assert_eq!((wcs[0].wr_id(), wcs[0].result().unwrap().byte_len()), (1, 5));
 //! assert_eq!((wcs[1].wr_id(), wcs[1].status()), (2, WcStatus::SUCCESS));
 //! let mut bytes = [0; 5];
@@ -83,9 +83,9 @@
 //! // There is no receive, and rnr_retry is 1.
 //! qp.post_send(&[SendWr::send(1, &[])])?;
 //! let mut wcs = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut wcs), Ok(0));
+//! assert_eq!(cq.poll_into(&mut wcs), Ok(0));
 //! device.pause();
-//! assert_eq!(cq.poll(&mut wcs), Ok(1));
+//! assert_eq!(cq.poll_into(&mut wcs), Ok(1));
 //! assert_eq!(wcs[0].status(), WcStatus::RNR_RETRY_EXC_ERR);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

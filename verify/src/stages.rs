@@ -7,6 +7,7 @@ use crate::guest;
 use crate::run::{Job, Stop, cargo, processors};
 
 mod abi;
+mod api;
 mod artifacts;
 mod bare_metal;
 #[cfg(test)]
@@ -130,7 +131,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 21] = [
+pub static STAGES: [Stage; 22] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the other differences"),
@@ -193,6 +194,11 @@ pub static STAGES: [Stage; 21] = [
         .shows("each library builds from its package alone, and all together with all features, by the oldest promised compiler; manifests and the tables of features are complete")
         .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
         .long("each feature by itself")
+        .packages(&[libibverbs::PACKAGES]),
+    Stage::new("api", 600, api::run)
+        .shows("the public API of each library is as kept in verify/api, breaks nothing since the last release but in a new minor version, names foreign crates of a list alone, and loses nothing with more features")
+        .why("what a program uses changes unnoticed: an item, an auto trait, a version of a crate that a signature has")
+        .misses("what is done behind a signature; features in pairs")
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("doc", 70, doc::run)
         .shows("the documentation builds without a warning, and its links and those of all pages resolve")

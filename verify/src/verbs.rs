@@ -17,10 +17,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use cq_verbs::cm::Identifier as _;
 use transport_verbs::cm::Id;
-use transport_verbs::{CompletionChannel, Context, Cq, OpenError, ProtectionDomain};
+use transport_verbs::{Context, OpenError, ProtectionDomain};
 
 use crate::adapter::{Opened, Transport};
-use crate::device::{CqInit, Errno, Made, Mw};
+use crate::device::{Errno, Made, Mw};
 
 /// A device of libibverbs, and its first port.
 pub type Verbs = Opened<Hardware>;
@@ -64,13 +64,6 @@ impl Transport for Hardware {
 
     fn open() -> Context {
         open().expect("there is a device")
-    }
-
-    fn create_cq(context: &Context, init: CqInit<'_, CompletionChannel>) -> Made<Cq> {
-        if init.ignores_overrun {
-            return Err(Errno::EOPNOTSUPP); // it takes an extended call, which the binding misses
-        }
-        context.create_cq(init.capacity, init.channel).map_err(|error| error.errno())
     }
 
     fn alloc_mw(_: &ProtectionDomain) -> Made<NoWindow> {

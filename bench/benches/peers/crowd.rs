@@ -2,10 +2,9 @@
 
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_verbs::post::Post;
 use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    Access, Context, Cq, Limits, OpenOptions, OwnedRegion, QpCaps, QpInit, QueuePair,
+    Access, Context, Cq, Limits, OpenOptions, OwnedRegion, QpCaps, QueuePair,
 };
 
 /// Bytes of a message.
@@ -25,22 +24,21 @@ impl Crowd {
     /// So many pairs, whose queues hold `depth` requests.
     pub fn new(count: usize, depth: u32) -> Self {
         let queue_pairs = (2 * count).next_power_of_two() as u32;
-        let limits = Limits { queue_pairs, bytes: 256 << 20, ..Limits::default() };
+        let limits = Limits::default().queue_pairs(queue_pairs).bytes(256 << 20);
         let fabric = format!("crowd-{}-{count}", std::process::id());
         let context = OpenOptions::new().fabric(&fabric).limits(limits).open("loop0");
         let context = context.expect("the device opens");
         let pd = context.alloc_pd().unwrap();
-        let queues = [(); 2].map(|()| context.create_cq(256, None).expect("a completion queue"));
-        let caps = QpCaps {
-            max_send_wr: depth,
-            max_recv_wr: depth,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline: LEN as u32,
-        };
-        let init = QpInit { caps, recv_cq: &queues[1], ..QpInit::new(&queues[0]) };
+        let queues = [(); 2].map(|()| context.cq(256).create().expect("a completion queue"));
+        let caps = QpCaps::USUAL
+            .max_send_wr(depth)
+            .max_recv_wr(depth)
+            .max_send_sge(1)
+            .max_recv_sge(1)
+            .max_inline(LEN as u32);
+        let init = pd.qp(&queues[0]).caps(caps).recv_cq(&queues[1]);
         let pair = || {
-            let [mut one, mut other] = [(); 2].map(|()| pd.create_qp(&init).expect("a queue pair"));
+            let [mut one, mut other] = [(); 2].map(|()| init.create().expect("a queue pair"));
             one.connect_to(other.number()).expect("it connects");
             other.connect_to(one.number()).expect("it connects");
             [one, other]
@@ -57,13 +55,14 @@ impl Crowd {
     pub fn send(&mut self, count: u64) {
         let mut wcs = [Wc::default()];
         for _ in 0..count {
-            let sge = [self.region.sge(self.next * LEN, LEN).expect("it is inside")];
+            let sge =
+                [self.region.sge(self.next * LEN..self.next * LEN + LEN).expect("it is inside")];
             let [sender, receiver] = &mut self.pairs[self.next];
             receiver.post_recv(&[RecvWr::new(1, &sge)]).expect("the queue is not full");
             let wr = SendWr::send_inline(2, &[7; LEN]);
             sender.post_send(&[wr]).expect("the queue is not full");
             for queue in &mut self.queues {
-                assert_eq!(queue.poll(&mut wcs), Ok(1));
+                assert_eq!(queue.poll_into(&mut wcs), Ok(1));
                 wcs[0].result().expect("all goes well");
             }
             self.next = (self.next + 1) % self.pairs.len();

@@ -6,11 +6,10 @@ use std::thread;
 use bench::delivery::Patience;
 use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcOpcode};
-use cq_verbs::post::Post;
 use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 use transport_rxe_loop::{
-    Access, Context, Cq, MemoryRegion, OpenOptions, OwnedRegion, ProtectionDomain, QpCaps, QpInit,
+    Access, Context, Cq, MemoryRegion, OpenOptions, OwnedRegion, ProtectionDomain, QpCaps,
     QueuePair,
 };
 
@@ -77,15 +76,14 @@ pub fn open(fabric: &str) -> Context {
 impl End {
     /// Whose receives have so many bytes, and which, if it yields, lets others run while it waits for a message.
     pub fn new(context: &Context, pd: &ProtectionDomain, size: usize, yields: bool) -> Self {
-        let cq = context.create_cq(2 * DEPTH as u32, None).expect("a completion queue");
-        let caps = QpCaps {
-            max_send_wr: DEPTH as u32,
-            max_recv_wr: DEPTH as u32,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline: 16,
-        };
-        let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).expect("a queue pair");
+        let cq = context.cq(2 * DEPTH as u32).create().expect("a completion queue");
+        let caps = QpCaps::USUAL
+            .max_send_wr(DEPTH as u32)
+            .max_recv_wr(DEPTH as u32)
+            .max_send_sge(1)
+            .max_recv_sge(1)
+            .max_inline(16);
+        let qp = pd.qp(&cq).caps(caps).create().expect("a queue pair");
         let access = Access::LOCAL_WRITE | Access::REMOTE;
         let region = pd.allocate(BYTES, access).expect("memory of the fabric's");
         // Touched now, so that no page faults come later.
@@ -206,7 +204,7 @@ impl End {
 
     /// Writes, or reads, so many bytes of the peer's own memory.
     pub fn transfer(&mut self, len: usize, direction: Direction) {
-        let sges = [self.heap.sge(0, len).expect("it is inside")];
+        let sges = [self.heap.sge(..len).expect("it is inside")];
         let (addr, rkey) = self.peer().heap;
         let remote = RemoteAddr { addr, rkey };
         let (wr, what) = match direction {
@@ -226,7 +224,7 @@ impl End {
         let mut sges = [[Sge::default()]; N];
         for sge in &mut sges {
             let at = RECEIVES + self.posted % DEPTH * self.size;
-            sge[0] = self.region.sge(at, self.size).expect("it is inside");
+            sge[0] = self.region.sge(at..at + self.size).expect("it is inside");
             self.posted += 1;
         }
         let list: [RecvWr<'_>; N] = std::array::from_fn(|nth| RecvWr::new(nth as u64, &sges[nth]));
@@ -234,7 +232,7 @@ impl End {
     }
 
     fn send(&mut self) {
-        let sges = [self.region.sge(SENDS, self.size).expect("it is inside")];
+        let sges = [self.region.sge(SENDS..SENDS + self.size).expect("it is inside")];
         self.post(SendWr::send(1, &sges));
     }
 
@@ -259,7 +257,7 @@ impl End {
 
     /// How many of these are done, of all that is.
     fn poll(&mut self, buffer: &mut [Wc], what: WcOpcode) -> usize {
-        let count = self.cq.poll(buffer).expect("the queue works");
+        let count = self.cq.poll_into(buffer).expect("the queue works");
         let done = buffer[..count].iter().map(|wc| wc.result().expect("all goes well"));
         done.filter(|done| done.opcode() == what).count()
     }

@@ -20,9 +20,8 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
-use cq_verbs::device::{Device, Memory, ProtectionDomain, Region};
-use cq_verbs::setup::{Access, RangeError, RegisterError};
-use cq_verbs::wr::{RemoteAddr, Sge};
+use cq_verbs::device::{Device, DevicePd, Memory, Region};
+use cq_verbs::setup::{Access, RangeError, RegisterError, Registered};
 
 /// A cache line.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl<R: Region> Heap<R> {
     /// What registering says.
     pub fn register<P>(domain: &P, len: usize, access: Access) -> Result<Self, RegisterError>
     where
-        P: ProtectionDomain<Device: Device<Region = R>>,
+        P: DevicePd<Device: Device<Region = R>>,
     {
         let zero = || Line([const { AtomicU8::new(0) }; LINE]);
         let lines: Box<[Line]> = iter::repeat_with(zero).take(len.div_ceil(LINE)).collect();
@@ -110,16 +109,8 @@ impl<R: Region> Memory for Heap<R> {
 }
 
 impl<R: Region> Region for Heap<R> {
-    fn len(&self) -> usize {
-        self.registration.len()
-    }
-
-    fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
-        self.registration.sge(at, len)
-    }
-
-    fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {
-        self.registration.remote(at)
+    fn registered(&self) -> Registered {
+        self.registration.registered()
     }
 }
 
@@ -134,7 +125,7 @@ mod tests {
         let pd = Context::open("loop0").unwrap().alloc_pd().unwrap();
         for (at, len) in (0..20).flat_map(|at| (0..20).map(move |len| (at, len))) {
             let memory = Heap::register(&pd, 40, Access::LOCAL_WRITE).unwrap();
-            assert_eq!(memory.sge(0, 40).unwrap().addr, memory.lines.as_ptr() as u64);
+            assert_eq!(memory.sge(..40).unwrap().addr, memory.lines.as_ptr() as u64);
             let bytes: Vec<u8> = (1..=len).collect();
             memory.write(at, &bytes).unwrap();
             let (mut all, mut expected) = ([0; 40], [0; 40]);

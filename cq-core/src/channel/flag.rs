@@ -49,13 +49,14 @@
 //! [`CompletionQueue::wait`]: crate::cq::CompletionQueue::wait
 
 use core::convert::Infallible;
-use core::fmt;
 
-use super::sides::{self, Channel, Share};
+use super::sides::{self, FlagChannel, Share};
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::{Block, CqKey, EventError, Events, Woken};
 
 /// The channel of one queue.
+///
+/// See [the module](self) for an example.
 #[derive(Debug, Default)]
 pub struct Flag {
     pub(super) raised: AtomicU32,
@@ -96,7 +97,7 @@ impl Flag {
     }
 }
 
-impl Channel for Flag {
+impl FlagChannel for Flag {
     #[inline]
     fn flag(&self) -> &Flag {
         self
@@ -118,24 +119,13 @@ pub struct Sleeper<'a, S> {
     sleep: S,
 }
 
-impl<S> fmt::Debug for Sleeper<'_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sleeper").field("events", &self.events).finish_non_exhaustive()
-    }
-}
+crate::debug_of!([S] Sleeper<'_, S> { events });
 
 impl<S> Events for Sleeper<'_, S> {
-    #[inline]
-    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        self.events.take_event()
-    }
-
-    fn forget(&mut self, key: CqKey) {
-        self.events.forget(key);
-    }
-
-    fn serves(&self, key: CqKey) -> bool {
-        self.events.serves(key)
+    crate::of_target! { self.events;
+        take_event(&mut self) -> Result<Option<CqKey>, EventError>;
+        forget(&mut self, key: CqKey);
+        serves(&self, key: CqKey) -> bool;
     }
 }
 

@@ -23,8 +23,8 @@
 //!     (sends, receives)
 //! });
 //! let (mut router, mut batch) = (Router::<_, 2>::new(events), [Wc::default(); 4]);
-//! assert_eq!(send_cq.wait(&mut batch, &mut router.of(send_key), None)?[0].wr_id(), 1);
-//! assert_eq!(recv_cq.wait(&mut batch, &mut router.of(recv_key), None)?[0].wr_id(), 2);
+//! assert_eq!(send_cq.wait(&mut batch, &mut router.route(send_key), None)?[0].wr_id(), 1);
+//! assert_eq!(recv_cq.wait(&mut batch, &mut router.route(recv_key), None)?[0].wr_id(), 2);
 //! # device.join().unwrap();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -33,6 +33,8 @@ use crate::transport::{Block, CqKey, EventError, Events, Woken};
 
 /// A channel, and up to `N` queues whose events were read during waits for other queues. The event of one more queue is
 /// returned to the caller, as [`WaitError::OtherQueue`](crate::cq::WaitError::OtherQueue).
+///
+/// See [the module](self) for an example.
 #[derive(Clone, Debug)]
 pub struct Router<E, const N: usize> {
     channel: E,
@@ -49,12 +51,12 @@ impl<E, const N: usize> Router<E, N> {
     }
 
     /// The channel as one queue sees it.
-    pub const fn of(&mut self, key: CqKey) -> Routed<'_, E, N> {
+    pub const fn route(&mut self, key: CqKey) -> Routed<'_, E, N> {
         Routed { router: self, key }
     }
 
     /// Returns the channel. Events that were kept for other queues are lost.
-    pub fn into_channel(self) -> E {
+    pub fn into_inner(self) -> E {
         self.channel
     }
 

@@ -16,7 +16,7 @@ use crate::transport::{CqKey, EventError, Events, Signal};
 
 /// A flag, and what else an event does.
 #[doc(hidden)]
-pub trait Channel: Send + Sync {
+pub trait FlagChannel: Send + Sync {
     /// The flag, always the same.
     fn flag(&self) -> &Flag;
 
@@ -29,9 +29,9 @@ pub trait Channel: Send + Sync {
 
 /// A side's share of a channel in a static or on a stack. They are counted.
 #[derive(Debug)]
-pub struct Share<'a, T: Channel>(Ref<'a, T>);
+pub struct Share<'a, T: FlagChannel>(Ref<'a, T>);
 
-impl<T: Channel> Deref for Share<'_, T> {
+impl<T: FlagChannel> Deref for Share<'_, T> {
     type Target = T;
 
     #[inline]
@@ -41,14 +41,14 @@ impl<T: Channel> Deref for Share<'_, T> {
 }
 
 #[cfg(target_has_atomic = "32")]
-impl<T: Channel> Clone for Share<'_, T> {
+impl<T: FlagChannel> Clone for Share<'_, T> {
     fn clone(&self) -> Self {
         sync::join(&self.flag().shares);
         Self(self.0)
     }
 }
 
-impl<T: Channel> Drop for Share<'_, T> {
+impl<T: FlagChannel> Drop for Share<'_, T> {
     fn drop(&mut self) {
         sync::leave(&self.flag().shares);
     }
@@ -73,7 +73,7 @@ pub struct Raiser<C> {
     one_thread: PhantomData<Cell<()>>,
 }
 
-impl<'a, T: Channel> Raiser<Share<'a, T>> {
+impl<'a, T: FlagChannel> Raiser<Share<'a, T>> {
     /// The channel of these two sides, which can be split again. `SoftCq::reunite` gives the raiser of a queue back.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl<'a, T: Channel> Raiser<Share<'a, T>> {
     }
 }
 
-impl<C: Deref<Target: Channel>> Signal for Raiser<C> {
+impl<C: Deref<Target: FlagChannel>> Signal for Raiser<C> {
     fn key(&self) -> CqKey {
         self.channel.flag().key()
     }
@@ -110,7 +110,7 @@ impl<C: Deref<Target: Channel>> Signal for Raiser<C> {
 }
 
 #[cfg(target_has_atomic = "32")]
-impl<C: Deref<Target: Channel> + Clone> SplitSignal for Raiser<C> {
+impl<C: Deref<Target: FlagChannel> + Clone> SplitSignal for Raiser<C> {
     fn copy(&self, _: &Token) -> Self {
         Self { channel: self.channel.clone(), one_thread: PhantomData }
     }
@@ -118,13 +118,13 @@ impl<C: Deref<Target: Channel> + Clone> SplitSignal for Raiser<C> {
 
 /// The consumer's side, for one thread or task.
 #[derive(Debug)]
-pub struct Receiver<C: Deref<Target: Channel>> {
+pub struct Receiver<C: Deref<Target: FlagChannel>> {
     pub(super) channel: C,
     /// The count when an event was last taken.
     taken: u32,
 }
 
-impl<C: Deref<Target: Channel>> Receiver<C> {
+impl<C: Deref<Target: FlagChannel>> Receiver<C> {
     /// Whether there is an event to take.
     ///
     /// # Staleness
@@ -135,7 +135,7 @@ impl<C: Deref<Target: Channel>> Receiver<C> {
     }
 }
 
-impl<C: Deref<Target: Channel>> Events for Receiver<C> {
+impl<C: Deref<Target: FlagChannel>> Events for Receiver<C> {
     #[inline]
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let flag = self.channel.flag();
@@ -154,20 +154,25 @@ impl<C: Deref<Target: Channel>> Events for Receiver<C> {
     }
 }
 
-impl<C: Deref<Target: Channel>> Drop for Receiver<C> {
+impl<C: Deref<Target: FlagChannel>> Drop for Receiver<C> {
     fn drop(&mut self) {
         self.channel.forsake();
     }
 }
 
 /// The sides of a channel that was just made, or that is borrowed.
-pub(super) fn sides<C: Deref<Target: Channel>>(channel: C, other: C) -> (Raiser<C>, Receiver<C>) {
+pub(super) fn sides<C: Deref<Target: FlagChannel>>(
+    channel: C,
+    other: C,
+) -> (Raiser<C>, Receiver<C>) {
     let taken = other.flag().count();
     (Raiser { channel, one_thread: PhantomData }, Receiver { channel: other, taken })
 }
 
 /// The sides that borrow a channel. Unread events are discarded.
-pub(super) fn split<T: Channel>(channel: &mut T) -> (Raiser<Share<'_, T>>, Receiver<Share<'_, T>>) {
+pub(super) fn split<T: FlagChannel>(
+    channel: &mut T,
+) -> (Raiser<Share<'_, T>>, Receiver<Share<'_, T>>) {
     channel.forsake(); // a receiver that was leaked
     sync::store_u32(&channel.flag().shares, 2);
     // SAFETY: it is borrowed for as long as the shares live.

@@ -1,7 +1,7 @@
 //! A channel that a thread sleeps on. Feature `std`.
 //!
 //! ```
-//! use std::time::{Duration, Instant};
+//! use std::time::Duration;
 //! use cq_core::channel::thread;
 //! use cq_core::cq::{CompletionQueue, WaitError};
 //! use cq_core::queue::HeapCq;
@@ -13,8 +13,7 @@
 //! let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
 //!
 //! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
-//! let deadline = Instant::now() + Duration::from_secs(10);
-//! assert_eq!(cq.wait(&mut batch, &mut events, Some(deadline))?.len(), 1);
+//! assert_eq!(cq.wait_timeout(&mut batch, &mut events, Duration::from_secs(10))?.len(), 1);
 //! device.join().unwrap()?;
 //! let end = WaitError::Poll(PollError::Closed); // the device is gone
 //! assert_eq!(cq.wait(&mut batch, &mut events, None), Err(end));

@@ -30,12 +30,14 @@ use core::ops::Deref;
 use core::task::Waker;
 
 use super::flag::Flag;
-use super::sides::{self, Channel, Share};
+use super::sides::{self, FlagChannel, Share};
 pub use super::sides::{Raiser, Receiver};
 use crate::sync::{self, AtomicWaker, const_unless_loom};
-use crate::transport::AsyncChannel;
+use crate::transport::RegisterWaker;
 
 /// The channel of one queue.
+///
+/// See [the module](self) for an example.
 #[derive(Debug, Default)]
 pub struct WakerChannel {
     flag: Flag,
@@ -57,7 +59,7 @@ impl WakerChannel {
     }
 }
 
-impl Channel for WakerChannel {
+impl FlagChannel for WakerChannel {
     fn flag(&self) -> &Flag {
         &self.flag
     }
@@ -80,7 +82,7 @@ pub fn channel() -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
     sides::sides(Arc::clone(&channel), channel)
 }
 
-impl<C: Deref<Target = WakerChannel>> AsyncChannel for Receiver<C> {
+impl<C: Deref<Target = WakerChannel>> RegisterWaker for Receiver<C> {
     fn register(&mut self, task: &Waker) {
         sync::register(&self.channel.waker, task);
     }

@@ -4,7 +4,7 @@ use core::future::poll_fn;
 use core::task::{Context, Poll, ready};
 
 use super::{CompletionQueue, MOST_EVENTS, WaitError, take_events};
-use crate::transport::{Arm, AsyncChannel, Notify};
+use crate::transport::{Arm, Notify, RegisterWaker};
 
 impl<T: Arm> CompletionQueue<T> {
     /// Waits until there is a completion, then takes up to `buffer.len()` of them: [`wait`](Self::wait) for a task of
@@ -21,7 +21,7 @@ impl<T: Arm> CompletionQueue<T> {
     pub async fn next_batch<'r>(
         &mut self,
         buffer: &'r mut [T::Entry],
-        events: &mut impl AsyncChannel,
+        events: &mut impl RegisterWaker,
     ) -> Result<&'r [T::Entry], WaitError> {
         let count = poll_fn(|task| self.poll_batch(buffer, events, task)).await?;
         Ok(&buffer[..count])
@@ -31,7 +31,7 @@ impl<T: Arm> CompletionQueue<T> {
     pub(super) fn poll_batch(
         &mut self,
         buffer: &mut [T::Entry],
-        events: &mut impl AsyncChannel,
+        events: &mut impl RegisterWaker,
         task: &mut Context<'_>,
     ) -> Poll<Result<usize, WaitError>> {
         ready!(events.poll_budget(task));
@@ -47,7 +47,7 @@ impl<T: Arm> CompletionQueue<T> {
     fn look_or_register(
         &mut self,
         buffer: &mut [T::Entry],
-        events: &mut impl AsyncChannel,
+        events: &mut impl RegisterWaker,
         task: &Context<'_>,
     ) -> Result<usize, WaitError> {
         let count = self.take(buffer)?;

@@ -7,7 +7,7 @@ use core::task::{Context, Poll, ready};
 use futures_core::Stream;
 
 use super::{CompletionQueue, WaitError};
-use crate::transport::{Arm, AsyncChannel, PollCq, PollError};
+use crate::transport::{Arm, PollCq, PollError, RegisterWaker};
 
 /// A [`Stream`] of a queue's completions, for a task of any executor. It polls up to `N` completions at a time. The
 /// stream ends when the queue's producers are gone, or after an error. Completions that it has polled and not yet
@@ -48,7 +48,7 @@ pub struct CompletionStream<T: PollCq, E, const N: usize> {
     is_over: bool,
 }
 
-impl<T: Arm, E: AsyncChannel, const N: usize> CompletionStream<T, E, N> {
+impl<T: Arm, E: RegisterWaker, const N: usize> CompletionStream<T, E, N> {
     /// Creates a stream of this queue. `events` must serve this queue only.
     #[must_use]
     pub fn new(cq: CompletionQueue<T>, events: E) -> Self {
@@ -60,7 +60,7 @@ impl<T: Arm, E: AsyncChannel, const N: usize> CompletionStream<T, E, N> {
 // No field is structurally pinned.
 impl<T: PollCq, E: Unpin, const N: usize> Unpin for CompletionStream<T, E, N> {}
 
-impl<T: Arm, E: AsyncChannel + Unpin, const N: usize> Stream for CompletionStream<T, E, N> {
+impl<T: Arm, E: RegisterWaker + Unpin, const N: usize> Stream for CompletionStream<T, E, N> {
     type Item = Result<T::Entry, WaitError>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -269,7 +269,7 @@
 //!
 //! fn restart(cq: Cq) -> Cq {
 //!     let producer = HANDLER.lock().unwrap().take().expect("`start` has put it there");
-//!     let (queue, raiser) = SoftCq::reunite(producer, cq.into_transport()).expect("the sides of one queue");
+//!     let (queue, raiser) = SoftCq::reunite(producer, cq.into_inner()).expect("the sides of one queue");
 //!     start(queue, raiser)
 //! }
 //!

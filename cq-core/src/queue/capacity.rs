@@ -3,7 +3,7 @@
 use super::MAX_STORAGE;
 
 /// The capacity or the storage of a queue is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CapacityError {
@@ -16,7 +16,7 @@ pub enum CapacityError {
     /// The guaranteed capacity is larger than the number of slots.
     MoreThanStorage {
         /// The guaranteed capacity.
-        promised: u32,
+        promised: usize,
         /// The number of slots.
         storage: usize,
     },
@@ -62,11 +62,11 @@ impl CapacityError {
     }
 
     /// Checks the number of slots and the guaranteed capacity of a ring.
-    pub(super) const fn check_promise(slots: usize, promised: u32) -> Result<(), Self> {
+    pub(super) const fn check_promise(slots: usize, promised: usize) -> Result<(), Self> {
         if let Err(error) = Self::check_storage(slots) {
             return Err(error);
         }
-        match promised as usize {
+        match promised {
             0 => Err(Self::Zero),
             many if many > slots => Err(Self::MoreThanStorage { promised, storage: slots }),
             _ => Ok(()),
@@ -74,7 +74,7 @@ impl CapacityError {
     }
 }
 
-crate::sentences::sentences!(CapacityError {
+crate::sentences!(CapacityError {
     Self::Zero => ("a completion queue of 0 entries can hold nothing: ask for at least 1");
     Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two");
     Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);

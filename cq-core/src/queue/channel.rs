@@ -3,7 +3,7 @@
 use crate::transport::{CqKey, Signal};
 
 /// What a side has of its queue's channel: [`NoChannel`]; a producer a [`Signal`], a consumer an [`OnChannel`].
-pub trait Channel: Sized {
+pub trait QueueChannel: Sized {
     /// Whether there are events. A queue without a channel has no cost for them.
     const RAISES: bool;
 
@@ -23,7 +23,7 @@ pub trait Channel: Sized {
 #[derive(Debug)]
 pub struct FailWakeup<C>(pub(super) Option<C>);
 
-impl<C: Channel> FailWakeup<C> {
+impl<C: QueueChannel> FailWakeup<C> {
     /// Raises it.
     pub fn wake(self) {
         self.0.iter().for_each(C::notify);
@@ -36,7 +36,7 @@ impl<C: Channel> FailWakeup<C> {
 /// cloned, pass a key and a closure that holds it in an `Arc`, for one queue.
 ///
 /// On targets without compare-and-swap it is every signal, and none is copied: no other thread can wait for the queue.
-pub trait SplitSignal: Channel {
+pub trait SplitSignal: QueueChannel {
     /// Another one, for the same queue.
     #[cfg(target_has_atomic = "32")]
     #[doc(hidden)]
@@ -54,26 +54,26 @@ impl Token {
 }
 
 #[cfg(target_has_atomic = "32")]
-impl<S: Channel + Clone> SplitSignal for S {
+impl<S: QueueChannel + Clone> SplitSignal for S {
     fn copy(&self, _: &Token) -> Self {
         self.clone()
     }
 }
 
 #[cfg(not(target_has_atomic = "32"))]
-impl<S: Channel> SplitSignal for S {}
+impl<S: QueueChannel> SplitSignal for S {}
 
 /// A queue without a channel. It cannot be armed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoChannel;
 
-impl Channel for NoChannel {
+impl QueueChannel for NoChannel {
     const RAISES: bool = false;
 
     fn notify(&self) {}
 }
 
-impl<S: Signal> Channel for S {
+impl<S: Signal> QueueChannel for S {
     const RAISES: bool = true;
 
     #[inline]
@@ -100,7 +100,7 @@ impl OnChannel {
 impl<S: Signal> OnChannel<S> {
     /// For the consumer of a [raw](super::raw) queue that raises an event when it [fails](super::Consumer::fail) the queue.
     #[must_use]
-    pub fn with(signal: S) -> Self {
+    pub fn new(signal: S) -> Self {
         Self { key: signal.key(), signal: Some(signal) }
     }
 
@@ -117,7 +117,7 @@ impl<S: Signal> OnChannel<S> {
     }
 }
 
-impl<S: Channel> Channel for OnChannel<S> {
+impl<S: QueueChannel> QueueChannel for OnChannel<S> {
     const RAISES: bool = S::RAISES;
 
     fn notify(&self) {

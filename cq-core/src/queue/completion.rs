@@ -35,7 +35,19 @@ impl<E: Entry> Completion<E> for E {
 }
 
 /// A completion with a tag and its SOLICITED flag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// ```
+/// use cq_core::queue::{SoftCq, Tagged};
+/// use cq_core::wc::{Wc, WcOpcode, WcStatus};
+///
+/// let mut storage = SoftCq::<4>::new();
+/// let (mut producer, mut consumer) = storage.split();
+/// let wc = Wc::new(7, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV);
+/// producer.push(&Tagged { wc, solicited: true, ..Tagged::default() }).unwrap();
+/// assert_eq!(consumer.pop()?.map(|wc| wc.wr_id()), Some(7));
+/// # Ok::<(), cq_core::transport::PollError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tagged {
     /// The completion.
     pub wc: Wc,

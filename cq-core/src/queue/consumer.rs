@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Alerts;
-use super::channel::{Channel, FailWakeup, NoChannel, OnChannel};
+use super::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel};
 use super::end::{ByConsumer, End, Ends};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
@@ -87,9 +87,11 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
 
     /// The guaranteed capacity, in entries ([O1](crate::contract#o1)).
     #[must_use]
-    pub const fn capacity(&self) -> u32 {
-        self.promised
+    pub const fn capacity(&self) -> usize {
+        self.promised as usize
     }
+
+    crate::polled_without_import!(E);
 
     /// Whether there is nothing to poll.
     ///
@@ -124,7 +126,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         self.ends().end()
     }
 
-    /// [`poll`](PollCq::poll) of at most `most` entries, with `take` to copy entries and release their slots.
+    /// [`poll`](PollCq::poll_into) of at most `most` entries, with `take` to copy entries and release their slots.
     #[inline(always)]
     pub(super) fn poll_by(
         &mut self,
@@ -248,7 +250,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     }
 }
 
-impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
+impl<E: Entry, C: QueueChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
     /// entries, then [`PollError::Failed`] ([S4](crate::contract#s4)). A queue that has ended before stays as it ended ([O3](crate::contract#o3)).
     ///
@@ -265,11 +267,11 @@ impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
     ///
     /// ```
     /// use cq_core::entry::Entry;
-    /// use cq_core::queue::{Channel, Consumer};
+    /// use cq_core::queue::{QueueChannel, Consumer};
     /// use cq_core::shared_cq::SharedCq;
     ///
-    /// fn fail<E: Entry, C: Channel>(shared: &SharedCq<Consumer<'_, E, C>>) {
-    ///     let wakeup = shared.lock().transport().mark_failed(); // the lock is released here
+    /// fn fail<E: Entry, C: QueueChannel>(shared: &SharedCq<Consumer<'_, E, C>>) {
+    ///     let wakeup = shared.lock().get_mut().mark_failed(); // the lock is released here
     ///     wakeup.wake();
     /// }
     /// ```
@@ -282,8 +284,8 @@ impl<E: Entry, C: Channel, M: Memory<E>> Consumer<'_, E, C, M> {
 }
 
 impl<E: Entry, C, M: Memory<E>> Capacity for Consumer<'_, E, C, M> {
-    fn capacity(&self) -> u32 {
-        self.promised
+    fn capacity(&self) -> usize {
+        self.capacity()
     }
 }
 
@@ -292,7 +294,7 @@ impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
 
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
-    fn poll(&mut self, out: &mut [E]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [E]) -> Result<usize, PollError> {
         // Copying a small entry takes no longer than the check beforehand that makes an empty poll cheap.
         if size_of::<E>() <= SMALL {
             if let [one] = &mut *out {

@@ -1,9 +1,7 @@
 //! Whether a queue has ended, and how. Recorded here and nowhere else: [`End`] documents the words and their encodings. And
 //! what a push says that could not store everything.
 
-use core::fmt;
-
-use crate::sentences::sentences;
+use crate::sentences;
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 
@@ -46,7 +44,7 @@ const ADOPTED: u32 = 1 << 3;
 /// A producer that has cached free slots loads only the consumer's word. A single producer loads both when it caches its
 /// limit, and clears the limit when it drops an entry. Several producers close the reservation word before they drop one,
 /// unless the consumer's word is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum End {
@@ -140,7 +138,7 @@ impl Ends {
 
     /// Counts `lost` entries, not 0, that the only producer drops: it has overrun, unless the queue has ended otherwise.
     #[cold]
-    pub(super) fn drop_more(&self, lost: u32) -> Dropped {
+    pub(super) fn drop_more(&self, lost: u32) -> DroppedError {
         self.dropped(lost, |lost| {
             let total = after(sync::load_u32(&self.producers), ByProducers::Drop(lost));
             sync::latch(&self.producers, total);
@@ -151,19 +149,19 @@ impl Ends {
     /// [`drop_more`](Self::drop_more) with several producers.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[cold]
-    pub(super) fn drop_more_shared(&self, lost: u32) -> Dropped {
+    pub(super) fn drop_more_shared(&self, lost: u32) -> DroppedError {
         self.dropped(lost, |lost| {
             sync::latch_more(&self.producers, |before| after(before, ByProducers::Drop(lost)))
         })
     }
 
-    fn dropped(&self, lost: u32, count: impl FnOnce(u32) -> u32) -> Dropped {
+    fn dropped(&self, lost: u32, count: impl FnOnce(u32) -> u32) -> DroppedError {
         let lost = lost.min(MOST_LOST);
         let end = match self.end() {
             None | Some(End::Overrun { .. }) => End::Overrun { dropped: count(lost) },
             Some(end) => end,
         };
-        Dropped { lost, end }
+        DroppedError { lost, end }
     }
 
     /// Records that the last producer is gone. Returns `false` if the queue had already ended.
@@ -219,16 +217,16 @@ const fn after(word: u32, what: ByProducers) -> u32 {
 }
 
 /// Entries were dropped, because the queue is full or has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Dropped {
+pub struct DroppedError {
     /// How many this call dropped: the last ones of the batch. Saturates at `u32::MAX - 2`.
     pub lost: u32,
     /// Why. If the queue has overrun, with how many were dropped so far, including these.
     pub end: End,
 }
 
-impl Dropped {
+impl DroppedError {
     /// Whether these have overrun the queue: the moment to report its failure ([O2](crate::contract#o2),
     /// [O4](crate::contract#o4)). `true` at most once in the life of a queue.
     #[must_use]
@@ -237,10 +235,10 @@ impl Dropped {
     }
 }
 
-sentences!(Dropped { Self { lost, end } => ("{lost} entries were dropped: {end}"); });
+sentences!(DroppedError { Self { lost, end } => ("{lost} entries were dropped: {end}"); });
 
 /// Why an entry was not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PushError {
@@ -260,7 +258,7 @@ crate::from_causes! {
 }
 
 /// A batch was not stored as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BatchError<W = PushError> {
     /// How many entries are stored: the first ones.
@@ -269,10 +267,6 @@ pub struct BatchError<W = PushError> {
     pub why: W,
 }
 
-impl<W: fmt::Display> fmt::Display for BatchError<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} entries of the batch are stored, and no others: {}", self.stored, self.why)
-    }
-}
-
-impl<W: fmt::Debug + fmt::Display> core::error::Error for BatchError<W> {}
+sentences!(@[W: core::fmt::Display] BatchError<W> {
+    Self { stored, ref why } => ("{stored} entries of the batch are stored, and no others: {why}");
+});

@@ -1,14 +1,17 @@
 //! Queues sized at run time, whose sides own the storage.
 #![allow(unsafe_code)]
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use super::owner::Owner;
-use super::ring::Ref;
-use super::storage::HeapSlots;
+use super::ring::{Ref, Ring};
+use super::slot::{Generation, Slot};
+use super::storage::Cell;
 use super::{
-    CapacityError, Channel, Consumer, Control, NoChannel, OnChannel, Producer, SplitSignal, Tail,
+    CapacityError, Consumer, Control, NoChannel, OnChannel, Producer, QueueChannel, SplitSignal,
+    Tail,
 };
 use crate::entry::Entry;
 use crate::transport::Signal;
@@ -25,8 +28,8 @@ use crate::wc::Wc;
 /// let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 1)));
 /// device.join().unwrap()?;
 /// let mut out = [Wc::default(); 4];
-/// assert_eq!(consumer.poll(&mut out)?, 1);
-/// assert_eq!(consumer.poll(&mut out), Err(PollError::Closed)); // the producer is gone
+/// assert_eq!(consumer.poll(&mut out)?.len(), 1);
+/// assert_eq!(consumer.poll(&mut out).unwrap_err(), PollError::Closed); // the producer is gone
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -41,12 +44,43 @@ struct Storage<E: Entry> {
     slots: HeapSlots<E>,
 }
 
+/// Slots on the heap. Their number is a power of two.
+#[derive(Debug)]
+pub(super) struct HeapSlots<E: Entry> {
+    slots: Box<[Slot<E>]>,
+    beside: Box<[Cell<E>]>,
+}
+
+impl<E: Entry> HeapSlots<E> {
+    /// `count` unwritten slots.
+    ///
+    /// # Errors
+    /// That is no valid number of slots, or `capacity` is larger or 0.
+    pub(super) fn new(count: usize, capacity: usize) -> Result<Self, CapacityError> {
+        CapacityError::check_promise(count, capacity)?;
+        // On targets of 32 bits large entries may be more than there is memory for: a panic of the allocation.
+        let bytes = count.checked_mul(size_of::<E>()).and_then(|bytes| isize::try_from(bytes).ok());
+        bytes.ok_or(CapacityError::TooLarge(count))?;
+        Ok(Self {
+            slots: (0..count).map(|_| Slot::new()).collect(),
+            beside: (0..count).map(|_| E::Generation::unwritten()).collect(),
+        })
+    }
+
+    /// # Safety
+    /// The slots are alive whenever the ring is used.
+    pub(super) unsafe fn ring(&self) -> Ring<'static, E> {
+        // SAFETY: their number is a power of two, and that of the cells is the same (`new`). The caller keeps them alive.
+        unsafe {
+            let slots = Ref::kept(NonNull::from(&self.slots[..]));
+            Ring::new(slots, E::Generation::beside(&self.beside))
+        }
+    }
+}
+
 /// The number of slots for `capacity` entries.
-pub(super) fn storage_for(capacity: u32) -> Result<usize, CapacityError> {
-    let slots = (capacity as usize).checked_next_power_of_two();
-    let slots = slots.ok_or(CapacityError::TooLarge(capacity as usize))?;
-    CapacityError::check_promise(slots, capacity)?;
-    Ok(slots)
+pub(super) fn slots_for(capacity: usize) -> Result<usize, CapacityError> {
+    capacity.checked_next_power_of_two().ok_or(CapacityError::TooLarge(capacity))
 }
 
 impl HeapCq {
@@ -55,7 +89,7 @@ impl HeapCq {
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).
-    pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+    pub fn new(capacity: usize) -> Result<Self, CapacityError> {
         Self::of_entries(capacity)
     }
 }
@@ -66,8 +100,8 @@ impl<E: Entry> HeapCq<E> {
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).
-    pub fn of_entries(capacity: u32) -> Result<Self, CapacityError> {
-        Self::with_slots(capacity, storage_for(capacity)?)
+    pub fn of_entries(capacity: usize) -> Result<Self, CapacityError> {
+        Self::with_slots(capacity, slots_for(capacity)?)
     }
 
     /// An empty queue for `capacity` entries in `slots` slots, a power of two. With more slots than `capacity`, the
@@ -78,10 +112,10 @@ impl<E: Entry> HeapCq<E> {
     /// # Errors
     /// The capacity is 0 or larger than `slots`, or `slots` is not a power of two or larger than
     /// [`MAX_STORAGE`](super::MAX_STORAGE).
-    pub fn with_slots(capacity: u32, slots: usize) -> Result<Self, CapacityError> {
+    pub fn with_slots(capacity: usize, slots: usize) -> Result<Self, CapacityError> {
         let slots = HeapSlots::new(slots, capacity)?;
         let storage = Storage { control: Control::new(), slots };
-        Ok(Self { storage: Arc::new(storage), promised: capacity })
+        Ok(Self { storage: Arc::new(storage), promised: capacity as u32 })
     }
 
     /// Returns the two sides of a queue without a channel.
@@ -101,7 +135,7 @@ impl<E: Entry> HeapCq<E> {
         self.sides(signal, armed)
     }
 
-    fn sides<P: Channel, C>(
+    fn sides<P: QueueChannel, C>(
         self,
         raises: P,
         armed: C,

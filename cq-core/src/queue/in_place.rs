@@ -52,7 +52,7 @@ use crate::wc::Wc;
 /// In place the spare bits of an entry hold its generation. Those of a [`Wc`], its padding, are no part of its equality, and
 /// [`to_bytes`](Wc::to_bytes) clears them.
 ///
-/// Of a [`CompletionQueue`](crate::cq::CompletionQueue), `cq.transport().poll_in_place(…)` takes a batch. A queue with several
+/// Of a [`CompletionQueue`](crate::cq::CompletionQueue), `cq.get_mut().poll_in_place(…)` takes a batch. A queue with several
 /// producers, or in memory that others may write to, has no batches in place.
 #[must_use = "if unused, the entries are lost"]
 pub struct InPlace<'q, 'a, E: Entry = Wc, C = NoChannel> {

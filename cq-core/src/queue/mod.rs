@@ -31,8 +31,8 @@
 //! // A device can't: it overruns the queue. Stored completions are polled first, then every poll fails (O3).
 //! assert!(producer.push_or_overrun(&wc).is_err());
 //! let mut out = [Wc::default(); 4];
-//! assert_eq!(consumer.poll(&mut out), Ok(2));
-//! assert_eq!(consumer.poll(&mut out), Err(PollError::Overrun { dropped: Some(1) }));
+//! assert_eq!(consumer.poll(&mut out).unwrap().len(), 2);
+//! assert_eq!(consumer.poll(&mut out).unwrap_err(), PollError::Overrun { dropped: Some(1) });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -155,13 +155,13 @@ use self::arm::ArmWord;
 pub use self::capacity::CapacityError;
 #[doc(hidden)]
 pub use self::channel::Token;
-pub use self::channel::{Channel, FailWakeup, NoChannel, OnChannel, SplitSignal};
+pub use self::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel, SplitSignal};
 #[doc(hidden)]
 pub use self::completion::Completion;
 pub use self::completion::Tagged;
 pub use self::consumer::Consumer;
 use self::end::Ends;
-pub use self::end::{BatchError, Dropped, End, PushError};
+pub use self::end::{BatchError, DroppedError, End, PushError};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use self::heap::HeapCq;
 pub use self::in_place::InPlace;
@@ -324,12 +324,12 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
 
     /// The capacity, in entries ([O1](crate::contract#o1)).
     #[must_use]
-    pub const fn capacity(&self) -> u32 {
-        Slots::<N, E>::CAPACITY
+    pub const fn capacity(&self) -> usize {
+        N
     }
 
     #[allow(unsafe_code)]
-    fn sides<P: Channel, C>(
+    fn sides<P: QueueChannel, C>(
         &mut self,
         raises: P,
         armed: C,

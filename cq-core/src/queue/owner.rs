@@ -1,12 +1,9 @@
 //! Whether dropping a side ends the queue, and which storage the side keeps alive.
 
-#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-use alloc::sync::Arc;
-#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-use core::any::Any;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-type Storage = Arc<dyn Any + Send + Sync>;
+type Storage = alloc::sync::Arc<dyn core::any::Any + Send + Sync>;
 #[cfg(not(all(feature = "alloc", target_has_atomic = "ptr")))]
 type Storage = core::convert::Infallible;
 
@@ -17,6 +14,10 @@ pub(super) struct Owner {
     is_last: bool,
     storage: Option<Storage>,
 }
+
+// The storage is kept, and nothing else: a panic leaves nothing half done that is seen through it.
+impl UnwindSafe for Owner {}
+impl RefUnwindSafe for Owner {}
 
 impl Owner {
     /// For a side that another one may succeed.

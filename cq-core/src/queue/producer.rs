@@ -5,9 +5,9 @@ use core::mem::ManuallyDrop;
 use core::ptr;
 
 use super::Control;
-use super::channel::{Channel, NoChannel};
+use super::channel::{NoChannel, QueueChannel};
 use super::completion::Completion;
-use super::end::{BatchError, Dropped, End, Ends, PushError};
+use super::end::{BatchError, DroppedError, End, Ends, PushError};
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
 use super::slot::{Access, Memory, Own};
@@ -27,7 +27,7 @@ use crate::wc::Wc;
 /// Dropping it closes the queue, unless the queue is [raw](super::raw): the consumer polls what was stored, and then
 /// gets [`PollError::Closed`](crate::transport::PollError::Closed) ([S2](crate::contract#s2)).
 #[derive(Debug)]
-pub struct Producer<'a, E: Entry = Wc, C: Channel = NoChannel, M: Memory<E> = Own> {
+pub struct Producer<'a, E: Entry = Wc, C: QueueChannel = NoChannel, M: Memory<E> = Own> {
     ring: Ring<'a, E, M::Access>,
     pub(super) control: Ref<'a, Control>,
     channel: C,
@@ -38,7 +38,7 @@ pub struct Producer<'a, E: Entry = Wc, C: Channel = NoChannel, M: Memory<E> = Ow
     pub(super) owner: Owner,
 }
 
-impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
+impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// The producer of a ring that is full with all of its slots.
     ///
     /// # Safety
@@ -144,9 +144,9 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// # Errors
     /// The queue is full and overruns, or has already ended. The entry is dropped.
     #[inline]
-    pub fn push_or_overrun(&mut self, completion: &impl Completion<E>) -> Result<(), Dropped> {
+    pub fn push_or_overrun(&mut self, completion: &impl Completion<E>) -> Result<(), DroppedError> {
         if self.free(1) == 0 {
-            return Err(self.overrun(1));
+            return Err(self.mark_overrun(1));
         }
         self.store(completion);
         Ok(())
@@ -157,14 +157,17 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     ///
     /// # Errors
     /// The queue has too few free slots and overruns, or has already ended. The entries that fit are stored, the
-    /// [last ones](Dropped::lost) are dropped.
+    /// [last ones](DroppedError::lost) are dropped.
     #[inline(always)]
-    pub fn push_batch_or_overrun<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), Dropped> {
+    pub fn push_batch_or_overrun<T: Completion<E>>(
+        &mut self,
+        batch: &[T],
+    ) -> Result<(), DroppedError> {
         let stored = self.write_fitting(batch);
         match u32::try_from(batch.len() - stored).unwrap_or(u32::MAX) {
             0 => self.notify_of(batch, stored),
             // It raises the event, also of those that are stored.
-            lost => return Err(self.overrun(lost)),
+            lost => return Err(self.mark_overrun(lost)),
         }
         Ok(())
     }
@@ -227,7 +230,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// # Staleness
     /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed.
     #[must_use]
-    pub fn high_water(&mut self) -> usize {
+    pub fn measure_high_water(&mut self) -> usize {
         self.high_water = self.high_water.max(self.unpolled());
         self.high_water as usize
     }
@@ -312,7 +315,7 @@ impl<'a, E: Entry, C: Channel, M: Memory<E>> Producer<'a, E, C, M> {
     /// [`push_or_overrun`](Self::push_or_overrun).
     #[cold]
     #[inline(never)]
-    pub fn overrun(&mut self, lost: u32) -> Dropped {
+    pub fn mark_overrun(&mut self, lost: u32) -> DroppedError {
         let dropped = self.ends().drop_more(lost.max(1));
         self.tail = self.tail.with_free(0);
         self.notify(|| true);
@@ -369,7 +372,7 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
     }
 }
 
-impl<E: Entry, C: Channel, M: Memory<E>> Drop for Producer<'_, E, C, M> {
+impl<E: Entry, C: QueueChannel, M: Memory<E>> Drop for Producer<'_, E, C, M> {
     fn drop(&mut self) {
         if self.owner.is_last() && self.ends().close() {
             self.notify(|| true);

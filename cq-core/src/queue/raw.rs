@@ -5,7 +5,6 @@
 //! use core::ptr::NonNull;
 //! use cq_core::queue::raw::{Layout, RawQueue};
 //! use cq_core::queue::{NoChannel, Tail};
-//! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! // Stands for zeroed memory that mmap(2) shares with another process.
@@ -21,7 +20,7 @@
 //! let mut consumer = open()?.into_consumer(0, NoChannel);
 //!
 //! producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
-//! assert_eq!(consumer.poll(&mut [Wc::default(); 4]), Ok(1));
+//! assert_eq!(consumer.poll(&mut [Wc::default(); 4]).unwrap().len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -53,7 +52,7 @@ pub use self::slot::Shared;
 pub use self::slot::Slot;
 pub use self::tags::Tag;
 use self::tags::Tags;
-use super::channel::{Channel, NoChannel};
+use super::channel::{NoChannel, QueueChannel};
 use super::completion::Completion;
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
@@ -78,6 +77,8 @@ const _: () = {
 };
 
 /// A queue in memory that the caller provides, to be turned into one of its sides.
+///
+/// See [the module](self) for an example.
 pub struct RawQueue<'a> {
     control: &'a Control,
     slots: &'a [Slot],
@@ -105,12 +106,9 @@ impl<'a> RawQueue<'a> {
         len: usize,
         layout: Layout,
     ) -> Result<Self, CapacityError> {
-        match layout.bytes() {
-            Ok(needed) if needed > len => {
-                return Err(CapacityError::TooSmall { needed, given: len });
-            }
-            Err(error) => return Err(error),
-            Ok(_) => {}
+        let needed = layout.bytes()?;
+        if needed > len {
+            return Err(CapacityError::TooSmall { needed, given: len });
         }
         let control = base.cast::<Control>();
         if !control.is_aligned() {
@@ -145,7 +143,7 @@ impl<'a> RawQueue<'a> {
         tags: &'a [Tag],
         promised: u32,
     ) -> Result<Self, CapacityError> {
-        CapacityError::check_promise(slots.len(), promised)?;
+        CapacityError::check_promise(slots.len(), promised as usize)?;
         if !tags.is_empty() && tags.len() != slots.len() {
             return Err(CapacityError::TagsDiffer { tags: tags.len(), slots: slots.len() });
         }
@@ -183,7 +181,7 @@ impl<'a> RawQueue<'a> {
     /// [`recover`](Self::recover) returned.
     #[inline]
     #[must_use]
-    pub fn into_producer<C: Channel>(self, tail: Tail, channel: C) -> RawProducer<'a, C> {
+    pub fn into_producer<C: QueueChannel>(self, tail: Tail, channel: C) -> RawProducer<'a, C> {
         // SAFETY: it is the only producer (guaranteed to `new`). Writing to `Shared` slots is sound at any tail,
         // because all their words are atomic.
         let producer = unsafe {
@@ -196,7 +194,7 @@ impl<'a> RawQueue<'a> {
     /// each of which validates the queue once.
     #[inline]
     #[must_use]
-    pub fn producer<C: Channel>(&mut self, tail: Tail, channel: C) -> RawProducer<'_, C> {
+    pub fn producer<C: QueueChannel>(&mut self, tail: Tail, channel: C) -> RawProducer<'_, C> {
         // There is no other producer while this is borrowed.
         RawQueue { ..*self }.into_producer(tail, channel)
     }
@@ -218,23 +216,22 @@ impl<'a> RawQueue<'a> {
     }
 
     /// Returns the consumer, starting at `position`. All slots before it are released. For a consumer that raises an
-    /// event when it [fails](super::Consumer::fail) the queue, `channel` is [`OnChannel::with`](super::OnChannel::with) a signal.
+    /// event when it [fails](super::Consumer::fail) the queue, `channel` is [`OnChannel::new`](super::OnChannel::new) a signal.
     #[inline]
     #[must_use]
     pub fn into_consumer<C>(self, position: Position, channel: C) -> RawConsumer<'a, C> {
-        let (ring, shared, promised) =
-            (self.ring(), Ref::from(self.control).parts(), self.promised);
+        let (ring, shared) = (self.ring(), Ref::from(self.control).parts());
         // SAFETY: it is the only consumer (guaranteed to `new`). Reading `Shared` slots is sound at any position,
         // because all their words are atomic.
         let consumer = unsafe {
-            RawConsumer::new(ring, shared, channel, position, promised, Owner::followed())
+            RawConsumer::new(ring, shared, channel, position, self.promised, Owner::followed())
         };
         consumer.limited(self.limit)
     }
 
     /// Returns both sides of an empty queue, starting at `position`.
     #[must_use]
-    pub fn into_sides<P: Channel, C>(
+    pub fn into_sides<P: QueueChannel, C>(
         self,
         position: Position,
         raises: P,

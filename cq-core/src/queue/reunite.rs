@@ -1,14 +1,12 @@
 //! A queue in a static, or on a stack, that is had again from its two sides.
 #![allow(unsafe_code)]
 
-use core::fmt;
-
-use super::channel::Channel;
+use super::channel::QueueChannel;
 use super::{Consumer, Producer, SoftCq};
 use crate::entry::Entry;
+use crate::sentences;
 
 /// The two that were given are not the two sides of one queue or channel of this type, or there are more sides of it.
-#[derive(Debug)]
 pub struct ReuniteError<P, C>(
     /// The producer's side.
     pub P,
@@ -16,13 +14,9 @@ pub struct ReuniteError<P, C>(
     pub C,
 );
 
-impl<P, C> fmt::Display for ReuniteError<P, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("these are not the two sides of one queue of this capacity and entry, or of one channel, or others share it still")
-    }
-}
-
-impl<P: fmt::Debug, C: fmt::Debug> core::error::Error for ReuniteError<P, C> {}
+sentences!(@[P, C] ReuniteError<P, C> {
+    Self(..) => ("these are not the two sides of one queue of this capacity and entry, or of one channel, or others share it still");
+});
 
 type NotReunited<'a, E, P, C> = ReuniteError<Producer<'a, E, P>, Consumer<'a, E, C>>;
 
@@ -41,13 +35,13 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// let ((mut producer, mut consumer), mut out) = (QUEUE.take().split(), [Wc::default(); 4]);
     /// let wc = Wc::new(7, WcStatus::SUCCESS, 5);
     /// assert!(producer.push_batch_or_overrun(&[wc; 3]).is_err()); // one too many
-    /// assert_eq!(consumer.poll(&mut out), Ok(2));
-    /// assert_eq!(consumer.poll(&mut out), Err(PollError::Overrun { dropped: Some(1) }));
+    /// assert_eq!(consumer.poll(&mut out).unwrap().len(), 2);
+    /// assert_eq!(consumer.poll(&mut out).unwrap_err(), PollError::Overrun { dropped: Some(1) });
     ///
     /// let (queue, _) = SoftCq::<2>::reunite(producer, consumer)?;
     /// let (mut producer, mut consumer) = queue.split();
     /// producer.push(&wc)?;
-    /// assert_eq!(consumer.poll(&mut out), Ok(1));
+    /// assert_eq!(consumer.poll(&mut out).unwrap().len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -55,7 +49,7 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// They are not the two sides of one `SoftCq<N, E>`: of two queues, of another capacity, or of a `HeapCq`. Both are
     /// returned, and nothing is changed.
     #[expect(clippy::result_large_err, reason = "both sides are returned")]
-    pub fn reunite<'a, P: Channel, C>(
+    pub fn reunite<'a, P: QueueChannel, C>(
         producer: Producer<'a, E, P>,
         consumer: Consumer<'a, E, C>,
     ) -> Result<(&'a mut Self, P), NotReunited<'a, E, P, C>> {

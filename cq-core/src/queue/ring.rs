@@ -89,13 +89,7 @@ impl<'a, T: ?Sized> From<&'a T> for Ref<'a, T> {
     }
 }
 
-impl<T: ?Sized> Clone for Ref<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: ?Sized> Copy for Ref<'_, T> {}
+crate::copied!([T: ?Sized] Ref<'_, T>);
 
 impl<T: ?Sized> Deref for Ref<'_, T> {
     type Target = T;
@@ -125,13 +119,7 @@ pub struct Ring<'a, E: Entry, A: Access<E> = <E as Entry>::Generation> {
     shift: u32,
 }
 
-impl<E: Entry, A: Access<E>> Clone for Ring<'_, E, A> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E: Entry, A: Access<E>> Copy for Ring<'_, E, A> {}
+crate::copied!([E: Entry, A: Access<E>] Ring<'_, E, A>);
 
 impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     /// A ring of these slots. What is stored beside them lives as long.

@@ -171,6 +171,8 @@ pub struct Slot<E>(UnsafeCell<E>);
 
 // SAFETY: the entry is accessed by one side at a time, which the generation and the head order (`Access::write` and `read`).
 unsafe impl<E: Send> Sync for Slot<E> {}
+// No panic is between the words of an entry, and one that is not published is not read.
+impl<E> core::panic::RefUnwindSafe for Slot<E> {}
 
 impl<E: Pod> Slot<E> {
     /// An unwritten slot.
@@ -233,13 +235,7 @@ impl<T> Beside<T> {
     }
 }
 
-impl<T> Clone for Beside<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Beside<T> {}
+crate::copied!([T] Beside<T>);
 
 impl<T> fmt::Debug for Beside<T> {
     /// Omits them.

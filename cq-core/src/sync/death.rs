@@ -1,7 +1,6 @@
 //! Threads of a model that are killed at one of their steps, as processes that share memory can be. Each store, swap
 //! and compare-exchange is a step. Exists under loom only.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
@@ -31,12 +30,9 @@ pub fn killed_at<R>(steps: u32, life: impl FnOnce() -> R) -> Option<R> {
     FATE.with(|fate| fate.set(Fate::Dies(steps)));
     let lived = panic::catch_unwind(AssertUnwindSafe(life));
     FATE.with(|fate| fate.set(Fate::Lives));
-    lived.map_err(expect_killed).ok()
-}
-
-fn expect_killed(why: Box<dyn Any + Send>) {
-    if !why.is::<Killed>() {
-        panic::resume_unwind(why);
+    match lived {
+        Err(why) if !why.is::<Killed>() => panic::resume_unwind(why),
+        lived => lived.ok(),
     }
 }
 

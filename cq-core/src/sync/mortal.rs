@@ -15,7 +15,7 @@ use super::death::step;
 macro_rules! mortal {
     ($name:ident, $value:ty $(, $of:ident)?) => {
         /// Loom's atomic, for threads that can be killed.
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub struct $name$(<$of>)?(atomic::$name$(<$of>)?);
 
         impl$(<$of>)? $name$(<$of>)? {
@@ -90,12 +90,6 @@ macro_rules! count {
 
             pub fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
                 self.0.fetch_sub(value, ordering)
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self::new(0)
             }
         }
     };

@@ -33,7 +33,7 @@ pub unsafe fn copy_in_order(from: &[Word], to: *mut Word) {
 
 /// Lets loom detect a missing Release or Acquire, which the words of a slot cannot show, because they are atomic. Empty
 /// outside loom.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tracked {
     #[cfg(loom)]
     cell: loom::cell::UnsafeCell<()>,

@@ -1,10 +1,10 @@
 //! Why polling, arming and waiting fail.
 
 use super::CqKey;
-use crate::sentences::sentences;
+use crate::sentences;
 
 /// Why a completion queue can't be polled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ sentences!(PollError {
 });
 
 /// Why a completion queue can't be armed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -57,7 +57,7 @@ sentences!(ArmError {
 });
 
 /// Why a channel can't be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -71,7 +71,7 @@ sentences!(EventError {
 });
 
 /// Why waiting failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum WaitError {
@@ -107,3 +107,12 @@ sentences!(WaitError {
     Self::Arm(error) => error;
     Self::Event(error) => error;
 );
+
+#[cfg(feature = "std")]
+crate::io_errors! {
+    PollError { This::Device(code) => Self::from_raw_os_error(*code); }
+    ArmError { This::Device(code) => Self::from_raw_os_error(*code); }
+    EventError { This::Device(code) => Self::from_raw_os_error(*code); }
+    WaitError { This::Poll(error) => *error; This::Arm(error) => *error; This::Event(error) => *error; This::Interrupted => std::io::ErrorKind::Interrupted; }
+    crate::wc::Failed {}
+}

@@ -1,87 +1,81 @@
-//! The transport traits for `&mut T`, and with the feature `alloc` for `Box<T>`.
+//! The transport traits and observers for `&mut T`, and with the feature `alloc` for `Box<T>`; those of a queue also for
+//! `CompletionQueue<T>`.
 
 use core::task::{Context, Poll, Waker};
 
 use super::{
-    Arm, ArmError, Armed, AsyncChannel, Block, Capacity, CqKey, EventError, Events, Notify, PollCq,
-    PollError, Woken,
+    Arm, ArmError, Armed, Block, Capacity, CqKey, EventError, Events, Notify, PollCq, PollError,
+    RegisterWaker, Woken,
 };
+use crate::cq::CompletionQueue;
+use crate::observe::Observer;
+use crate::of_target;
 
-macro_rules! lent {
-    ($pointer:ty) => {
-        impl<T: PollCq + ?Sized> PollCq for $pointer {
+macro_rules! queue {
+    ($type:ty, $this:ident => $queue:expr) => {
+        impl<T: PollCq + ?Sized> PollCq for $type {
             type Entry = T::Entry;
 
-            #[inline]
-            fn poll(&mut self, out: &mut [T::Entry]) -> Result<usize, PollError> {
-                (**self).poll(out)
-            }
-
-            #[inline]
-            fn holds_more_than(&self, count: usize) -> bool {
-                (**self).holds_more_than(count)
+            of_target! { $queue;
+                poll_into(&mut $this, out: &mut [T::Entry]) -> Result<usize, PollError>;
+                holds_more_than(&$this, count: usize) -> bool;
             }
         }
 
-        impl<T: Capacity + ?Sized> Capacity for $pointer {
-            fn capacity(&self) -> u32 {
-                (**self).capacity()
-            }
+        impl<T: Capacity + ?Sized> Capacity for $type {
+            of_target! { $queue; capacity(&$this) -> usize; }
         }
 
-        impl<T: Arm + ?Sized> Arm for $pointer {
-            fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-                (**self).arm(on)
-            }
-
-            fn key(&self) -> CqKey {
-                (**self).key()
-            }
-
-            #[inline]
-            fn took_events(&mut self, count: u32) {
-                (**self).took_events(count);
+        impl<T: Arm + ?Sized> Arm for $type {
+            of_target! { $queue;
+                arm(&mut $this, on: Notify) -> Result<Armed, ArmError>;
+                key(&$this) -> CqKey;
+                took_events(&mut $this, count: u32);
             }
         }
+    };
+}
+
+macro_rules! lent {
+    ($pointer:ty, $this:ident => $target:expr) => {
+        queue!($pointer, $this => $target);
 
         impl<T: Events + ?Sized> Events for $pointer {
-            fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-                (**self).take_event()
-            }
-
-            fn forget(&mut self, key: CqKey) {
-                (**self).forget(key);
-            }
-
-            fn serves(&self, key: CqKey) -> bool {
-                (**self).serves(key)
+            of_target! { $target;
+                take_event(&mut $this) -> Result<Option<CqKey>, EventError>;
+                forget(&mut $this, key: CqKey);
+                serves(&$this, key: CqKey) -> bool;
             }
         }
 
         impl<T: Block + ?Sized> Block for $pointer {
             type Instant = T::Instant;
 
-            fn block(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
-                (**self).block(deadline)
+            of_target! { $target;
+                block(&mut $this, deadline: Option<T::Instant>) -> Result<Woken, EventError>;
             }
         }
 
-        impl<T: AsyncChannel + ?Sized> AsyncChannel for $pointer {
-            fn register(&mut self, task: &Waker) {
-                (**self).register(task);
+        impl<T: RegisterWaker + ?Sized> RegisterWaker for $pointer {
+            of_target! { $target;
+                register(&mut $this, task: &Waker);
+                poll_budget(&mut $this, task: &mut Context<'_>) -> Poll<()>;
+                spend_budget(&mut $this, task: &mut Context<'_>);
             }
+        }
 
-            fn poll_budget(&mut self, task: &mut Context<'_>) -> Poll<()> {
-                (**self).poll_budget(task)
-            }
-
-            fn spend_budget(&mut self, task: &mut Context<'_>) {
-                (**self).spend_budget(task);
+        impl<E, T: Observer<E> + ?Sized> Observer<E> for $pointer {
+            of_target! { $target;
+                polled(&mut $this, queue: &dyn PollCq<Entry = E>, asked: usize, batch: &[E]);
+                failed(&mut $this, error: PollError);
+                armed(&mut $this, armed: Result<Armed, ArmError>);
+                took_events(&mut $this, count: u32);
             }
         }
     };
 }
 
-lent!(&mut T);
+queue!(CompletionQueue<T>, self => self.transport);
+lent!(&mut T, self => (**self));
 #[cfg(feature = "alloc")]
-lent!(alloc::boxed::Box<T>);
+lent!(alloc::boxed::Box<T>, self => (**self));

@@ -7,7 +7,7 @@ foreign_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)). Displayed as `ibv_wc_status_str(3)` has it ([C12](crate::contract#c12)).
     #[derive(bytemuck::Pod, bytemuck::Zeroable)]
-    WcStatus, "unknown" {
+    WcStatus("ibv_wc_status", "ibv_wc_status_str"), "unknown" {
         /// The request succeeded.
         SUCCESS = 0, "success";
         /// A message was longer than the posted receive, or than the queue pair allows.
@@ -63,7 +63,7 @@ foreign_number! {
     /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)).
     #[derive(bytemuck::Pod, bytemuck::Zeroable)]
-    WcOpcode, "unknown" {
+    WcOpcode("ibv_wc_opcode"), "unknown" {
         /// A SEND of any kind.
         SEND = 0, "send";
         /// An RDMA WRITE, with or without immediate.
@@ -121,8 +121,8 @@ impl WcOpcode {
 foreign_flags! {
     /// `enum ibv_wc_flags`. Unknown bits are kept ([C2](crate::contract#c2), [C3](crate::contract#c3)).
     #[repr(transparent)]
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
-    pub struct WcFlags: u32 {
+    #[derive(bytemuck::Pod, bytemuck::Zeroable)]
+    pub struct WcFlags("ibv_wc_flags"): u32 {
         /// The first 40 bytes of the buffer hold a global routing header.
         const GRH = 1;
         /// Immediate data is valid.

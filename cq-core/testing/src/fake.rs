@@ -35,7 +35,7 @@
 //!     Call::Poll(4), Call::Event, arm, Call::Poll(4), // both polled
 //!     Call::Poll(4), Call::Event, arm, Call::Block(Some(second)), Call::Poll(4), // deadline passed
 //! ]);
-//! # Ok::<(), cq_testing::fake::Unfinished>(())
+//! # Ok::<(), cq_testing::fake::UnfinishedError>(())
 //! ```
 //!
 //! # How a script runs
@@ -66,7 +66,7 @@ use core::time::Duration;
 use cq_core::transport::{ArmError, Armed, CqKey, EventError, PollError};
 use cq_core::wc::Wc;
 use cq_verbs::async_event::AsyncEvent;
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use heapless::{Deque, Vec};
 
 pub use self::call::Call;
@@ -106,7 +106,7 @@ enum Step {
     Async(Result<AsyncEvent, EventError>),
     Block(Result<Duration, EventError>),
     Interrupt,
-    Post(Side, Result<u32, Refused>),
+    Post(Side, Result<u32, WrError>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,18 +184,18 @@ impl<const N: usize> Script<N> {
 
     /// The send queue accepts this many requests, in one list or several; or it refuses one.
     #[track_caller]
-    pub fn on_send(self, taken: Result<u32, Refused>) -> Self {
+    pub fn on_send(self, taken: Result<u32, WrError>) -> Self {
         self.with_post(Side::Send, taken)
     }
 
     /// The receive queue accepts this many requests, in one list or several; or it refuses one.
     #[track_caller]
-    pub fn on_recv(self, taken: Result<u32, Refused>) -> Self {
+    pub fn on_recv(self, taken: Result<u32, WrError>) -> Self {
         self.with_post(Side::Recv, taken)
     }
 
     #[track_caller]
-    fn with_post(self, side: Side, taken: Result<u32, Refused>) -> Self {
+    fn with_post(self, side: Side, taken: Result<u32, WrError>) -> Self {
         if taken == Ok(0) { self } else { self.with(Step::Post(side, taken)) }
     }
 
@@ -213,11 +213,13 @@ impl<const N: usize> Script<N> {
     ///
     /// # Errors
     /// Steps are left: the code under test ended early, or made other calls.
-    pub fn done(&self) -> Result<(), Unfinished> {
+    pub fn done(&self) -> Result<(), UnfinishedError> {
         let state = self.state.borrow();
         match state.steps.front() {
             None => Ok(()),
-            Some(step) => Err(Unfinished { left: state.steps.len(), waits_for: step.awaits() }),
+            Some(step) => {
+                Err(UnfinishedError { left: state.steps.len(), waits_for: step.awaits() })
+            }
         }
     }
 
@@ -235,9 +237,9 @@ impl<const N: usize> Script<N> {
 }
 
 /// Steps of a script that were not reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{left} steps of the script were not reached: the next one waits for {waits_for}")]
-pub struct Unfinished {
+pub struct UnfinishedError {
     /// How many steps.
     pub left: usize,
     /// The call that the first of them waits for.

@@ -42,7 +42,7 @@
 //!     let mut channel = FaultInjector::<_, 0>::new(&script, &faults);
 //!
 //!     let served = serve(&mut cq, &mut channel, Duration::from_secs(1));
-//!     assert_eq!(served, Ok(4), "{}; {}", cq.transport().injected(), channel.injected());
+//!     assert_eq!(served, Ok(4), "{}; {}", cq.get_mut().injected(), channel.injected());
 //! }
 //! ```
 //!
@@ -88,17 +88,16 @@ mod injected;
 mod plan;
 mod poll;
 mod posts;
-mod when;
 
 use cq_core::transport::{CqKey, PollError};
 use cq_verbs::async_event::AsyncEvent;
+pub use cq_verbs::fault::{Dice, Occasion, When, Which};
 use heapless::Vec;
 
 use self::hold::Hold;
 pub use self::injected::Injected;
 use self::plan::Fault;
 pub use self::plan::Faults;
-pub use self::when::{Dice, Occasion, When, Which};
 
 /// The `vendor_err` of injected failures, flushed completions included.
 pub const VENDOR_ERR: u32 = 0xfa17_0000;
@@ -164,12 +163,12 @@ impl<T, const N: usize> FaultInjector<T, N> {
     }
 
     /// The inner transport.
-    pub const fn transport(&mut self) -> &mut T {
+    pub const fn get_mut(&mut self) -> &mut T {
         &mut self.transport
     }
 
     /// Returns the inner transport. Completions that are held back are lost.
-    pub fn into_transport(self) -> T {
+    pub fn into_inner(self) -> T {
         self.transport
     }
 

@@ -28,6 +28,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `std` | faults for a channel with a descriptor; `rules::entry` |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![deny(unsafe_code)]
 

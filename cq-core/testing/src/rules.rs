@@ -32,7 +32,7 @@
 //! impl PollCq for Driver {
 //!     type Entry = Wc;
 //!
-//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+//!     fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
 //!         let mut count = 0;
 //!         while count < out.len() {
 //!             let status = match self.ring[self.next as usize % 4].swap(0, Acquire) {
@@ -72,7 +72,7 @@
 //!     }
 //! }
 //!
-//! fn main() -> Result<(), rules::Broken> {
+//! fn main() -> Result<(), rules::RuleError> {
 //!     let ran = rules::run(rules::polling::<Bench>())?;
 //!     assert_eq!(ran.to_string(), "7 checks passed, 0 not applicable");
 //!     Ok(())
@@ -159,7 +159,7 @@ pub type EntryOf<F> = <<F as Fixture>::Queue as PollCq>::Entry;
 /// A rule that the transport breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the transport breaks {rule}: {how}")]
-pub struct Broken {
+pub struct RuleError {
     /// The rule's number.
     pub rule: &'static str,
     /// How the transport breaks it.
@@ -173,7 +173,7 @@ pub struct Check {
     pub name: &'static str,
     /// The check itself, which makes its fixtures. `None` if it is not applicable: the device has no completions of the
     /// [kind](Fixture::KINDS) that it needs.
-    pub run: Option<fn() -> Result<(), Broken>>,
+    pub run: Option<fn() -> Result<(), RuleError>>,
 }
 
 /// Checks on these types, each with the kind of completion that it needs.
@@ -207,7 +207,7 @@ impl fmt::Display for Ran {
 ///
 /// # Errors
 /// The first rule that is broken.
-pub fn run(checks: impl IntoIterator<Item = Check>) -> Result<Ran, Broken> {
+pub fn run(checks: impl IntoIterator<Item = Check>) -> Result<Ran, RuleError> {
     let mut ran = Ran::default();
     for check in checks {
         match check.run {
@@ -222,28 +222,27 @@ pub fn run(checks: impl IntoIterator<Item = Check>) -> Result<Ran, Broken> {
 }
 
 /// Fails with the broken rule if `is` is false.
-fn holds(is: bool, rule: &'static str, how: &'static str) -> Result<(), Broken> {
-    if is { Ok(()) } else { Err(Broken { rule, how }) }
+fn holds(is: bool, rule: &'static str, how: &'static str) -> Result<(), RuleError> {
+    if is { Ok(()) } else { Err(RuleError { rule, how }) }
 }
 
 /// Polls. An error, or a count above the buffer's length, breaks a rule.
-fn poll<Q: PollCq>(queue: &mut Q, out: &mut [Q::Entry]) -> Result<usize, Broken> {
+fn poll<Q: PollCq>(queue: &mut Q, out: &mut [Q::Entry]) -> Result<usize, RuleError> {
     let asked = out.len();
-    let count = queue.poll(out);
-    let count =
-        count.map_err(|_| Broken { rule: "P3", how: "a poll of a queue that works failed" })?;
+    let how = "a poll of a queue that works failed";
+    let count = queue.poll_into(out).map_err(|_| RuleError { rule: "P3", how })?;
     holds(count <= asked, "P7", "a poll claimed more completions than it was asked for")?;
     Ok(count)
 }
 
 /// Takes all events, and returns how many there were. Each must name the queue.
-fn events<F: EventFixture>(fixture: &mut F) -> Result<usize, Broken> {
+fn events<F: EventFixture>(fixture: &mut F) -> Result<usize, RuleError> {
     let key = fixture.queue().key();
     events_of(fixture.channel(), key)
 }
 
 /// Takes all events of a channel. Each must have this key.
-fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
+fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, RuleError> {
     /// More events than any check raises.
     const MANY: usize = 64;
     holds(channel.serves(key), "N8", "the channel says that it does not serve its queue")?;
@@ -252,14 +251,12 @@ fn events_of(channel: &mut impl Events, key: CqKey) -> Result<usize, Broken> {
             Ok(None) => return Ok(count),
             Ok(Some(of)) => holds(of == key, "N8", "an event names another queue")?,
             Err(_) => {
-                return Err(Broken { rule: "N7", how: "the channel can't be read" });
+                return Err(RuleError { rule: "N7", how: "the channel can't be read" });
             }
         }
     }
-    Err(Broken {
-        rule: "N7",
-        how: "taking an event does not acknowledge it: it comes again and again",
-    })
+    let how = "taking an event does not acknowledge it: it comes again and again";
+    Err(RuleError { rule: "N7", how })
 }
 
 /// A buffer to poll into.

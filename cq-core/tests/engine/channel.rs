@@ -90,6 +90,22 @@ fn n10_a_sleep_ends_by_an_event_at_the_deadline_or_by_a_stop_and_says_which() {
 }
 
 #[test]
+fn n10_a_timeout_is_a_deadline_from_now_and_one_that_no_clock_reaches_is_none() {
+    let (raiser, mut events) = channel(1);
+    let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(raiser);
+    let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+    let (short, start) = (Duration::from_millis(2), Instant::now());
+    assert_eq!(cq.wait_timeout(&mut buffer, &mut events, short), Ok(&[][..]));
+    assert!(start.elapsed() >= short);
+    let shared = SharedCq::new(cq);
+    assert_eq!(shared.wait(&mut buffer, &mut events, Deadline::after(short)), Ok(&[][..]));
+    let device = thread::spawn(move || producer.push(&wc(1)).map(|()| producer));
+    assert_eq!(shared.wait(&mut buffer, &mut events, None).unwrap().len(), 1);
+    device.join().unwrap().unwrap();
+    assert_eq!(<Instant as Deadline>::after(Duration::MAX), None);
+}
+
+#[test]
 fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
     let (raiser, mut events) = channel(1);
     let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(raiser);
@@ -172,13 +188,13 @@ fn n08_a_wait_on_another_queue_s_channel_is_refused() {
     refused(raiser, |mut cq| cq.wait(&mut [Wc::default()], &mut events, late()).err());
     refused(mine.raiser(), |cq| {
         let mut router = Router::<_, 1>::new(events);
-        let mut routed = router.of(cq.get_ref().key());
+        let mut routed = router.route(cq.get_ref().key());
         SharedCq::new(cq).wait(&mut [Wc::default()], &mut routed, late()).err()
     });
     let (raiser, another) = (mine.raiser(), mine.raiser());
     refused(raiser, |mut cq| {
         let mut router = Router::<_, 1>::new(mine);
-        cq.wait(&mut [Wc::default()], &mut router.of(another.key()), late()).err()
+        cq.wait(&mut [Wc::default()], &mut router.route(another.key()), late()).err()
     });
 
     let ((raiser, _mine), (_raiser, mut events)) = (waker::channel(), waker::channel());
@@ -298,23 +314,25 @@ fn route<const N: usize>(script: &str) {
         match *step.as_bytes() {
             [b'+', of] => raiser(of).raise(),
             [b'-', of] => router.forget(key(of)),
-            [of, b'?', b'-'] => assert_eq!(router.of(key(of)).take_event(), Ok(None), "{script}"),
+            [of, b'?', b'-'] => {
+                assert_eq!(router.route(key(of)).take_event(), Ok(None), "{script}")
+            }
             [of, b'?', is] => {
                 assert_eq!(
-                    router.of(key(of)).take_event(),
+                    router.route(key(of)).take_event(),
                     Ok(Some(key(is))),
                     "{step} of {script}"
                 );
             }
-            [of, b'!'] => assert_eq!(router.of(key(of)).block(late()), Ok(Woken::Event)),
+            [of, b'!'] => assert_eq!(router.route(key(of)).block(late()), Ok(Woken::Event)),
             [of, _] => {
                 let now = Some(Instant::now());
-                assert_eq!(router.of(key(of)).block(now), Ok(Woken::DeadlinePassed), "{script}");
+                assert_eq!(router.route(key(of)).block(now), Ok(Woken::DeadlinePassed), "{script}");
             }
             _ => panic!("{step}"),
         }
     }
-    assert_eq!(router.into_channel().take_event(), Ok(None));
+    assert_eq!(router.into_inner().take_event(), Ok(None));
 }
 
 #[test]

@@ -123,8 +123,8 @@ fn p01_a_queue_gives_its_transport_back() {
     let script = script().on_poll(Ok(&[wc(1), wc(2)]));
     let mut cq = CompletionQueue::new(&script);
     assert_eq!(cq.poll(&mut [wc(0)]), Ok(&[wc(1)][..]));
-    assert_eq!(cq.transport().poll(&mut [wc(0)]), Ok(1));
-    assert_eq!(cq.into_transport().poll(&mut [wc(0)]), Ok(0));
+    assert_eq!(cq.get_mut().poll_into(&mut [wc(0)]), Ok(1));
+    assert_eq!(cq.into_inner().poll_into(&mut [wc(0)]), Ok(0));
 }
 
 #[test]
@@ -172,8 +172,8 @@ struct Busy<'a> {
 impl PollCq for Busy<'_> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        self.queue.poll(out)
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.queue.poll_into(out)
     }
 }
 
@@ -197,7 +197,7 @@ fn n09_waits_that_find_completions_by_polling_leave_two_unread_events_at_most() 
     let (mut buffer, mut channel, mut most) = ([wc(0); 4], &event_count, 0);
     for nth in 0..WAITS {
         if nth % 2 == 1 {
-            cq.transport().device.push(&wc(1)).unwrap(); // raises the event of the last arm
+            cq.get_mut().device.push(&wc(1)).unwrap(); // raises the event of the last arm
         }
         assert_eq!(cq.wait(&mut buffer, &mut channel, None), Ok(&[wc(1)][..]));
         most = most.max(event_count.unread());

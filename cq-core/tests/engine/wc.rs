@@ -68,7 +68,7 @@ proptest! {
         let (mut storage, mut out) = (SoftCq::<1>::new(), [Wc::default()]);
         let (mut producer, mut consumer) = storage.split();
         producer.push(&foreign).unwrap();
-        prop_assert_eq!(consumer.poll(&mut out), Ok(1));
+        prop_assert_eq!(consumer.poll_into(&mut out), Ok(1));
         // SAFETY: a completion is 48 bytes without padding; C would read them just so.
         let raw: [u8; 48] = unsafe { core::mem::transmute(out[0]) };
         prop_assert_eq!(raw, bytes);

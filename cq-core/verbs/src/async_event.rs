@@ -15,15 +15,15 @@
 //! events, or wait for the one that does.
 
 use core::fmt;
+use core::time::Duration;
 
-use cq_core::foreign_number;
-use cq_core::transport::{CqKey, EventError, WaitError, Woken};
+use cq_core::transport::{CqKey, Deadline, EventError, WaitError, Woken};
+use cq_core::{foreign_number, of_target};
 
 foreign_number! {
     /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values
     /// ([C3](cq_core::contract#c3)). Displayed as `ibv_event_type_str(3)` has it.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    AsyncEventType, "unknown" {
+    AsyncEventType("ibv_event_type", "ibv_event_type_str"), "unknown" {
         /// A completion queue overran ([O2](cq_core::contract#o2)).
         CQ_ERR = 0, "CQ error";
         /// A queue pair went to ERR for a reason that no completion reports.
@@ -102,6 +102,7 @@ impl fmt::Display for Element {
 }
 
 /// An asynchronous event: `struct ibv_async_event`.
+#[doc(alias = "ibv_async_event")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -124,6 +125,7 @@ pub trait AsyncEvents {
     ///
     /// # Errors
     /// The device failed.
+    #[doc(alias("ibv_get_async_event", "ibv_ack_async_event"))]
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError>;
 }
 
@@ -163,18 +165,27 @@ pub trait BlockAsync: AsyncEvents {
             };
         }
     }
+
+    /// [`wait_async`](Self::wait_async) for at most this time.
+    ///
+    /// # Errors
+    /// The same as [`wait_async`](Self::wait_async).
+    fn wait_async_timeout(&mut self, timeout: Duration) -> Result<Option<AsyncEvent>, WaitError>
+    where
+        Self::Instant: Deadline,
+    {
+        self.wait_async(Deadline::after(timeout))
+    }
 }
 
 impl<T: AsyncEvents + ?Sized> AsyncEvents for &mut T {
-    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        (**self).take_async_event()
-    }
+    of_target! { (**self); take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError>; }
 }
 
 impl<T: BlockAsync + ?Sized> BlockAsync for &mut T {
     type Instant = T::Instant;
 
-    fn block_async(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
-        (**self).block_async(deadline)
+    of_target! { (**self);
+        block_async(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError>;
     }
 }

@@ -9,7 +9,7 @@
 //! use cq_testing::fake::Script;
 //! use cq_verbs::budget::{Budgeted, Reserved};
 //!
-//! // A completion queue of 64 entries. On a device: `Budgeted::new(context.create_cq(64, None)?)`.
+//! // A completion queue of 64 entries. On a device: `Budgeted::new(context.cq(64).create()?)`.
 //! let (mut device, consumer) = HeapCq::new(64)?.split();
 //! let mut cq = CompletionQueue::new(Budgeted::with_capacity(consumer, 64));
 //!
@@ -75,18 +75,20 @@ mod tests;
 use alloc::sync::Arc;
 use core::ops::Deref;
 
+use cq_core::of_target;
 use cq_core::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 
-pub use self::reservation::{Overdrawn, Reservation};
+pub use self::reservation::OverdrawnError;
+pub(crate) use self::reservation::Reservation;
 pub use self::reserved::Reserved;
-use crate::device::{Cq, Destroy};
+use crate::device::{Destroy, DeviceCq};
 use crate::polling::{ArmWc, PollWc};
-use crate::setup::{InUse, ModerateError, ResizeError};
+use crate::setup::{InUseError, ModerateError, ResizeError};
 use crate::sync::{self, AtomicU32};
 
 /// The entries of one completion queue, as the threads that reserve them share it. See [the module](self).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Budget {
     /// Entries that are neither reserved nor waiting for the queue to be empty. Written by all threads.
     free: AtomicU32,
@@ -99,10 +101,6 @@ pub struct Budget {
     /// Entries of the queue. Written by the thread that creates or resizes it.
     capacity: AtomicU32,
 }
-
-/// Entries of a completion queue whose budget is on the heap. Feature `alloc`.
-#[cfg(feature = "alloc")]
-pub type Entries = Reservation<Arc<Budget>>;
 
 impl Budget {
     cq_core::const_unless_loom! {
@@ -124,23 +122,17 @@ impl Budget {
     /// # Staleness
     /// Other threads may reserve them at any time.
     #[must_use]
-    pub fn free(&self) -> u32 {
+    pub fn available(&self) -> u32 {
         sync::load_u32(&self.free)
     }
 
     /// Takes entries of those that are free. The caller takes `all` with those that it takes beside them.
-    fn take(&self, entries: u32, all: u64) -> Result<(), Overdrawn> {
+    fn take(&self, entries: u32, all: u64) -> Result<(), OverdrawnError> {
         let fits = || all <= sync::load_u32(&self.capacity).into();
         // Looked at first: what was given back before, and is not pending here, is free below.
         let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
-        let refused = |free| Overdrawn { asked: entries, free, pending: pending && fits() };
+        let refused = |free| OverdrawnError { asked: entries, free, pending: pending && fits() };
         sync::take(&self.free, entries).map_err(refused)
-    }
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -148,16 +140,15 @@ impl Default for Budget {
 /// [`Budget`]: an `Arc`, or a reference.
 ///
 /// A queue pair that reserves nothing is not created by it:
-/// ```compile_fail,E0308
+/// ```compile_fail,E0277
 /// use std::sync::Arc;
 ///
 /// use cq_core::cq::CompletionQueue;
 /// use cq_verbs::budget::{Budget, Budgeted};
-/// use cq_verbs::device::{Device, ProtectionDomain};
-/// use cq_verbs::setup::QpInit;
+/// use cq_verbs::device::{Device, DevicePd};
 ///
 /// fn create<D: Device>(pd: &D::Pd, cq: &CompletionQueue<Budgeted<D::Cq, Arc<Budget>>>) {
-///     let _ = pd.create_qp(&QpInit::new(cq.get_ref()));
+///     let _ = pd.qp(cq.get_ref()).create();
 /// }
 /// ```
 #[derive(Debug)]
@@ -171,7 +162,7 @@ pub struct Budgeted<T, B> {
 }
 
 #[cfg(feature = "alloc")]
-impl<T: Cq> Budgeted<T, Arc<Budget>> {
+impl<T: DeviceCq> Budgeted<T, Arc<Budget>> {
     /// Wraps a completion queue of a device. It is empty, and no queue pair uses it yet.
     #[must_use]
     pub fn new(cq: T) -> Self {
@@ -184,7 +175,7 @@ impl<T: Cq> Budgeted<T, Arc<Budget>> {
 impl<T> Budgeted<T, Arc<Budget>> {
     /// Wraps a completion queue of this capacity. It is empty, and no queue pair uses it yet.
     #[must_use]
-    pub fn with_capacity(transport: T, capacity: u32) -> Self {
+    pub fn with_capacity(transport: T, capacity: usize) -> Self {
         Self::with(transport, capacity, Arc::new(Budget::new()))
     }
 }
@@ -192,14 +183,15 @@ impl<T> Budgeted<T, Arc<Budget>> {
 impl<'b, T> Budgeted<T, &'b Budget> {
     /// Wraps a completion queue of this capacity. What the storage held before is forgotten.
     #[must_use]
-    pub fn new_in(transport: T, capacity: u32, storage: &'b mut Budget) -> Self {
+    pub fn new_in(transport: T, capacity: usize, storage: &'b mut Budget) -> Self {
         *storage = Budget::new();
         Self::with(transport, capacity, storage)
     }
 }
 
 impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
-    fn with(transport: T, capacity: u32, budget: B) -> Self {
+    fn with(transport: T, capacity: usize, budget: B) -> Self {
+        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX);
         sync::store_u32(&budget.capacity, capacity);
         sync::give(&budget.free, capacity);
         Self { transport, budget, capacity, answered: 0, released: 0 }
@@ -210,11 +202,11 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
         &self.budget
     }
 
-    /// A handle of the queue, by which queue pairs are [created](crate::tracked::TrackedQp::create) that reserve entries
+    /// A handle of the queue, by which queue pairs are [created](crate::tracked::TrackedQp::create_by) that reserve entries
     /// of it.
     pub fn handle(&self) -> BudgetedHandle<T::Handle, B>
     where
-        T: Cq,
+        T: DeviceCq,
         B: Clone,
     {
         BudgetedHandle { handle: self.transport.handle(), budget: self.budget.clone() }
@@ -227,7 +219,7 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
     }
 
     /// Returns the transport. Reservations that are dropped later are not freed.
-    pub fn into_transport(self) -> T {
+    pub fn into_inner(self) -> T {
         self.transport
     }
 
@@ -244,7 +236,7 @@ impl<T, B: Deref<Target = Budget>> Budgeted<T, B> {
         &mut self,
         capacity: u32,
         resize: impl FnOnce(&mut T) -> Result<u32, E>,
-    ) -> Result<Result<u32, E>, Overdrawn> {
+    ) -> Result<Result<u32, E>, OverdrawnError> {
         let fewer = self.capacity.saturating_sub(capacity);
         // Taken before the queue shrinks, so that nobody reserves them meanwhile.
         self.budget.take(fewer, fewer.into())?;
@@ -285,46 +277,33 @@ impl<T: PollWc, B: Deref<Target = Budget>> PollCq for Budgeted<T, B> {
     type Entry = Wc;
 
     #[inline]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let asked = sync::see_asked(&self.budget.asked);
         if asked == self.answered {
-            return self.transport.poll(out);
+            return self.transport.poll_into(out);
         }
         // What was released before this poll is no longer in the queue if the poll finds it empty.
         let released = sync::see_asked(&self.budget.released);
-        let count = self.transport.poll(out)?;
+        let count = self.transport.poll_into(out)?;
         if count < out.len() {
             self.answer(asked, released);
         }
         Ok(count)
     }
 
-    #[inline]
-    fn holds_more_than(&self, count: usize) -> bool {
-        self.transport.holds_more_than(count)
-    }
+    of_target! { self.transport; holds_more_than(&self, count: usize) -> bool; }
 }
 
 impl<T: ArmWc, B: Deref<Target = Budget>> Arm for Budgeted<T, B> {
-    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        self.transport.arm(on)
-    }
-
-    fn key(&self) -> CqKey {
-        self.transport.key()
-    }
-
-    fn took_events(&mut self, count: u32) {
-        self.transport.took_events(count);
+    of_target! { self.transport;
+        arm(&mut self, on: Notify) -> Result<Armed, ArmError>;
+        key(&self) -> CqKey;
+        took_events(&mut self, count: u32);
     }
 }
 
-impl<T, B> Destroy for Budgeted<T, B>
-where
-    T: Destroy,
-    B: Deref<Target = Budget>,
-{
-    fn destroy(self) -> Result<(), InUse<Self>> {
+impl<T: Destroy, B: Deref<Target = Budget>> Destroy for Budgeted<T, B> {
+    fn destroy(self) -> Result<(), InUseError<Self>> {
         let Self { transport, budget, capacity, answered, released } = self;
         transport.destroy().map_err(|in_use| {
             in_use.map(|transport| Self { transport, budget, capacity, answered, released })
@@ -335,15 +314,14 @@ where
 /// A handle of a [`Budgeted`] completion queue: the device's handle, and the budget.
 ///
 /// Nor is a queue pair that reserves nothing created by it:
-/// ```compile_fail,E0308
+/// ```compile_fail,E0277
 /// use std::sync::Arc;
 ///
 /// use cq_verbs::budget::{Budget, BudgetedHandle};
-/// use cq_verbs::device::{Device, ProtectionDomain};
-/// use cq_verbs::setup::QpInit;
+/// use cq_verbs::device::{Device, DevicePd};
 ///
 /// fn create<D: Device>(pd: &D::Pd, cq: &BudgetedHandle<D::CqHandle, Arc<Budget>>) {
-///     let _ = pd.create_qp(&QpInit::new(cq));
+///     let _ = pd.qp(cq).create();
 /// }
 /// ```
 #[derive(Clone, Debug)]
@@ -365,14 +343,14 @@ impl<H, B> BudgetedHandle<H, B> {
 }
 
 impl<T, B> Capacity for Budgeted<T, B> {
-    fn capacity(&self) -> u32 {
-        self.capacity
+    fn capacity(&self) -> usize {
+        self.capacity as usize
     }
 }
 
-impl<T, B> Cq for Budgeted<T, B>
+impl<T, B> DeviceCq for Budgeted<T, B>
 where
-    T: Cq,
+    T: DeviceCq,
     B: Deref<Target = Budget> + Clone + core::fmt::Debug + Send + Sync + 'static,
 {
     type Handle = BudgetedHandle<T::Handle, B>;
@@ -384,14 +362,13 @@ where
     /// Fails with [`ResizeError::Reserved`] below what is reserved, or waits for the queue to be empty.
     fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let before = self.capacity;
-        self.resize_by(capacity, |transport| transport.resize(capacity)).unwrap_or_else(
-            |Overdrawn { free, .. }| {
-                Err(ResizeError::Reserved { reserved: before - free, asked: capacity })
-            },
-        )
+        let resized = self.resize_by(capacity, |transport| transport.resize(capacity));
+        resized.unwrap_or_else(|OverdrawnError { free, .. }| {
+            Err(ResizeError::Reserved { reserved: before - free, asked: capacity })
+        })
     }
 
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        self.transport.moderate(count, period)
+    of_target! { self.transport;
+        moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError>;
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! ```
 //! use cq_verbs::causes::Causes;
-//! use cq_verbs::post::{PostError, Refused};
+//! use cq_verbs::post::{PostError, WrError};
 //!
-//! let error = PostError { posted: 2, why: Refused::Device(5) };
+//! let error = PostError { posted: 2, why: WrError::Device(5) };
 //! assert_eq!(error.to_string(), "request 2 of the list was refused");
 //! let line = Causes(&error).to_string();
 //! assert_eq!(line, "request 2 of the list was refused: the device refused it (code 5)");

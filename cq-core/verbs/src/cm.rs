@@ -7,9 +7,9 @@
 //! use std::time::Duration;
 //!
 //! use cq_verbs::cm::{self, Identifier};
-//! use cq_verbs::device::{Device, ProtectionDomain, Region};
+//! use cq_verbs::device::{Device, DevicePd, Region};
 //! use cq_verbs::post::Post;
-//! use cq_verbs::setup::{Access, QpInit};
+//! use cq_verbs::setup::Access;
 //! use cq_verbs::wr::{RecvWr, SendWr};
 //!
 //! const LIMIT: Duration = Duration::from_secs(5);
@@ -18,11 +18,11 @@
 //!     let mut route = cm::resolve::<I>(addr, LIMIT)?;
 //!     let context = route.device().open()?;
 //!     let pd = context.alloc_pd()?;
-//!     let cq = context.create_cq(16, None)?;
+//!     let cq = context.cq(16).create()?;
 //!     let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//!     let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//!     let mut qp = pd.qp(&cq).create()?;
 //!     route.init(&mut qp)?;
-//!     qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//!     qp.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?;
 //!
 //!     let mut connection = route.connect(&mut qp, b"hello", LIMIT)?;
 //!     qp.post_send(&[SendWr::send_inline(2, b"over RDMA")])?;
@@ -35,8 +35,8 @@
 //!     let mut listener = cm::Listener::<I>::bind(addr)?;
 //!     let request = listener.accept(LIMIT)?;
 //!     let context = request.device().open()?;
-//!     let cq = context.create_cq(16, None)?;
-//!     let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+//!     let cq = context.cq(16).create()?;
+//!     let mut qp = context.alloc_pd()?.qp(&cq).create()?;
 //!     let mut connection = request.accept(&mut qp, b"welcome", LIMIT)?;
 //!     // …
 //!     Ok(connection.wait_disconnected(LIMIT)?)
@@ -56,10 +56,10 @@
 //!
 //! # Receives that are late
 //! A queue pair that is connected here asks its peer to wait 655.36 ms before it sends again where no receive is posted:
-//! [`min_rnr_timer`](crate::setup::QpAttr::min_rnr_timer) is 0, as the kernel's connection manager has it. On hardware a
+//! [`min_rnr_timer`](crate::setup::QpAttr::min_rnr_timer) is the longest, as the kernel's connection manager has it. On hardware a
 //! receive that is a moment too late costs all of that; the loopback delivers as soon as the receive is there. So receives
 //! are posted after `init`, before the peer can send; or the time is made shorter once the queue pair is connected:
-//! `qp.modify(&QpAttr::new().min_rnr_timer(12))` is 0.64 ms.
+//! `qp.modify(&QpAttr::new().min_rnr_timer(RnrTimer::at_least(Duration::from_micros(640))))`.
 //!
 //! What every transport promises are the rules from [M1](cq_core::contract#m1) to [M9](cq_core::contract#m9).
 
@@ -72,7 +72,7 @@ mod param;
 mod route;
 mod steps;
 
-pub use self::connection::{Connection, Device};
+pub use self::connection::{CmDevice, Connection};
 pub use self::error::{Advice, CmError, ModifyQpError};
 pub use self::event::{CmEvent, Event, EventKind, RejectReason, Status};
 pub use self::identifier::{Identifier, QpInfo, QpOf};

@@ -24,7 +24,7 @@
 //!
 //! let counts = counters.snapshot();
 //! assert_eq!((counts.polls, counts.empty_polls, counts.high_water), (2, 1, 3));
-//! assert_eq!(counts.completions.of(WcStatus::RETRY_EXC_ERR), 1);
+//! assert_eq!(counts.completions.count(WcStatus::RETRY_EXC_ERR), 1);
 //! assert_eq!(counts.to_string(), "\
 //! polls                                            2
 //!   empty                                          1
@@ -48,16 +48,16 @@
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::observe::Observed;
 //! use cq_verbs::counters::{Counters, Recorder};
-//! use cq_verbs::device::{Device, ProtectionDomain};
-//! use cq_verbs::setup::{CreateError, QpInit};
+//! use cq_verbs::device::{Device, DevicePd};
+//! use cq_verbs::setup::CreateError;
 //!
 //! type Counted<Cq> = CompletionQueue<Observed<Cq, Recorder<Arc<Counters>>>>;
 //!
 //! /// A queue pair with a queue that counts. Prints the counts every minute.
 //! fn create<D: Device>(device: &D, pd: &D::Pd) -> Result<(Counted<D::Cq>, D::Qp), CreateError> {
 //!     let (recorder, counters) = Counters::shared();
-//!     let cq = CompletionQueue::new(Observed::new(device.create_cq(64, None)?, recorder));
-//!     let qp = pd.create_qp(&QpInit::new(cq.get_ref()))?;
+//!     let cq = CompletionQueue::new(Observed::new(device.cq(64).create()?, recorder));
+//!     let qp = pd.qp(cq.get_ref()).create()?;
 //!     std::thread::spawn(move || loop {
 //!         std::thread::sleep(std::time::Duration::from_secs(60));
 //!         println!("{}", counters.snapshot());
@@ -81,7 +81,7 @@
 //! /// The channel's descriptor is readable.
 //! fn ready<T: ArmWc>(cq: &mut CompletionQueue<T>, channel: &mut impl Events) -> Result<(), WaitError> {
 //!     while channel.take_event()?.is_some() {
-//!         cq.transport().took_events(1);
+//!         cq.get_mut().took_events(1);
 //!     }
 //!     let mut buffer = [Wc::default(); 32];
 //!     while !cq.poll_or_arm(&mut buffer, Notify::Next)?.is_empty() {}
@@ -133,7 +133,9 @@ use crate::sync::{self, AtomicWord, Word};
 /// let second = counters.split();
 /// drop(recorder);
 /// ```
-#[derive(Debug)]
+///
+/// See [the module](self) for an example.
+#[derive(Debug, Default)]
 // On cache lines of its own, since the thread that polls writes it often.
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
@@ -207,12 +209,6 @@ impl Counters {
     }
 }
 
-impl Default for Counters {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// The observer that counts. It is the only one that writes its [`Counters`], which `C` refers to.
 #[derive(Debug)]
 pub struct Recorder<C> {
@@ -237,9 +233,19 @@ impl<C: Deref<Target = Counters>> Recorder<C> {
         &self.counters
     }
 
+    #[inline(always)]
+    fn count(&mut self, queue: &(impl PollCq + ?Sized), asked: usize, batch: &[Wc]) {
+        if !batch.is_empty() {
+            self.found(queue, asked, batch);
+        } else if asked > 0 {
+            add(&self.counters.empty_polls, 1);
+            self.found_none();
+        }
+    }
+
     /// Not inlined, so that a poll of an empty queue is.
     #[inline(never)]
-    fn found(&mut self, queue: &impl PollCq, asked: usize, batch: &[Wc]) {
+    fn found(&mut self, queue: &(impl PollCq + ?Sized), asked: usize, batch: &[Wc]) {
         (self.has_found, self.unexplained) = (true, 0);
         let counters = &*self.counters;
         add(&counters.batches, 1);
@@ -265,14 +271,13 @@ impl<C: Deref<Target = Counters>> Recorder<C> {
 }
 
 impl<C: Deref<Target = Counters>> Observer for Recorder<C> {
+    fn polled(&mut self, queue: &dyn PollCq<Entry = Wc>, asked: usize, batch: &[Wc]) {
+        self.count(queue, asked, batch);
+    }
+
     #[inline(always)]
-    fn polled(&mut self, queue: &impl PollCq, asked: usize, batch: &[Wc]) {
-        if !batch.is_empty() {
-            self.found(queue, asked, batch);
-        } else if asked > 0 {
-            add(&self.counters.empty_polls, 1);
-            self.found_none();
-        }
+    fn polled_by(&mut self, queue: &impl PollCq<Entry = Wc>, asked: usize, batch: &[Wc]) {
+        self.count(queue, asked, batch);
     }
 
     #[cold]
@@ -305,7 +310,7 @@ impl<C: Deref<Target = Counters>> Observer for Recorder<C> {
 /// Counts completions by status, and raises the high-water mark to what the queue held.
 #[cold]
 #[inline(never)]
-fn count_each(counters: &Counters, queue: &impl PollCq, batch: &[Wc]) {
+fn count_each(counters: &Counters, queue: &(impl PollCq + ?Sized), batch: &[Wc]) {
     for wc in batch {
         add(&counters.completions[counts::kind(wc.status())], 1);
     }

@@ -6,7 +6,7 @@
 //! use cq_core::queue::HeapCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_verbs::descriptor;
-//! use std::time::{Duration, Instant};
+//! use std::time::Duration;
 //!
 //! let (raiser, mut events) = descriptor::channel(1)?;
 //! let (mut producer, consumer) = HeapCq::new(16)?.split_with(raiser);
@@ -16,8 +16,7 @@
 //! });
 //!
 //! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
-//! let deadline = Instant::now() + Duration::from_secs(10);
-//! assert_eq!(cq.wait(&mut batch, &mut events, Some(deadline))?.len(), 1);
+//! assert_eq!(cq.wait_timeout(&mut batch, &mut events, Duration::from_secs(10))?.len(), 1);
 //! # device.join().unwrap();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -31,13 +30,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 use cq_core::channel::thread;
+use cq_core::of_target;
 use cq_core::queue::{SplitSignal, Token};
 use cq_core::transport::{Block, CqKey, EventError, Events, Signal, Woken};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{self, Errno};
 
-use crate::setup;
-use crate::setup::DeviceError;
+use crate::setup::{self, DeviceError};
 
 /// A channel with space for the events of `queues` queues, if there is memory for that, and the raiser of the first one.
 /// It works for more; raising an event may allocate then.
@@ -58,9 +57,7 @@ pub struct Raiser {
 }
 
 impl Signal for Raiser {
-    fn key(&self) -> CqKey {
-        self.events.key()
-    }
+    of_target! { self.events; key(&self) -> CqKey; }
 
     fn raise(&self) {
         self.events.raise_and(|| self.readable.set());
@@ -97,9 +94,7 @@ impl Events for Receiver {
         self.events.forget_and(key, || _ = self.readable.take());
     }
 
-    fn serves(&self, key: CqKey) -> bool {
-        self.events.serves(key)
-    }
+    of_target! { self.events; serves(&self, key: CqKey) -> bool; }
 }
 
 impl Block for Receiver {
@@ -111,15 +106,11 @@ impl Block for Receiver {
 }
 
 impl AsFd for Receiver {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.readable.0.as_fd()
-    }
+    of_target! { self.readable; as_fd(&self) -> BorrowedFd<'_>; }
 }
 
 impl AsRawFd for Receiver {
-    fn as_raw_fd(&self) -> RawFd {
-        self.as_fd().as_raw_fd()
-    }
+    of_target! { self.as_fd(); as_raw_fd(&self) -> RawFd; }
 }
 
 /// [`Block::block`] for a channel with a descriptor, by poll(2): waits until the descriptor is readable or has failed,
@@ -169,9 +160,7 @@ impl Eventfd {
 }
 
 impl AsFd for Eventfd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+    of_target! { self.0; as_fd(&self) -> BorrowedFd<'_>; }
 }
 
 /// What the system refused.

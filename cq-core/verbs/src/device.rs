@@ -14,29 +14,28 @@
 //! | `D::Qp`, `D::Srq`, `D::Ah` | `QueuePair`, `SharedReceiveQueue`, `AddressHandle` |
 //!
 //! A program that names its transport calls those methods, and imports no trait of this module: the compiler would warn
-//! of an unused import. Not part of the traits, though both transports have them, are the GIDs of a port, the keys of a
-//! region, which an SGE and a remote address have, and `deregister` and `destroy` of what nothing else uses, since dropping
-//! does the same.
+//! of an unused import. Not part of the traits, though both transports have them, are `deregister` and `destroy` of what
+//! nothing else uses, since dropping does the same.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::wc::Wc;
-//! use cq_verbs::device::{Device, ProtectionDomain, QueuePair, Region};
+//! use cq_verbs::device::{Device, DevicePd, DeviceQp, Region};
 //! use cq_verbs::post::Post;
-//! use cq_verbs::setup::{Access, QpInit};
+//! use cq_verbs::setup::Access;
 //! use cq_verbs::wr::{RecvWr, SendWr};
 //!
 //! /// Sends a greeting from one queue pair to another, and returns its length.
 //! fn greet<D: Device>(device: &D) -> Result<u32, Box<dyn std::error::Error>> {
 //!     let (port, pd) = (device.port(1)?, device.alloc_pd()?);
-//!     let (cq, peer_cq) = (device.create_cq(16, None)?, device.create_cq(16, None)?);
-//!     let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-//!     let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+//!     let (cq, peer_cq) = (device.cq(16).create()?, device.cq(16).create()?);
+//!     let mut qp = pd.qp(&cq).create()?;
+//!     let mut peer = pd.qp(&peer_cq).create()?;
 //!     qp.connect(&port, &peer.endpoint(&port))?;
 //!     peer.connect(&port, &qp.endpoint(&port))?;
 //!
 //!     let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//!     peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//!     peer.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?;
 //!     qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
 //!     let (mut peer_cq, mut wcs) = (CompletionQueue::new(peer_cq), [Wc::default()]);
@@ -51,31 +50,29 @@
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
-//! use cq_verbs::device::{Device, ProtectionDomain};
-//! use cq_verbs::setup::{CreateError, QpInit};
+//! use cq_verbs::device::{Device, DevicePd};
+//! use cq_verbs::setup::CreateError;
 //!
 //! fn one_more<D: Device>(pd: &D::Pd, cq: &CompletionQueue<D::Cq>) -> Result<D::Qp, CreateError> {
-//!     pd.create_qp(&QpInit::new(cq.get_ref()))
+//!     pd.qp(cq.get_ref()).create()
 //! }
 //! ```
 //!
-//! An [`Observed`] queue of a device dereferences to the queue's handle, so that this is the same with and without an observer.
-//! It does not dereference to the queue itself, which could be polled past the observer, nor to the handle of a
-//! [`Budgeted`](crate::budget::Budgeted) queue, whose queue pairs reserve entries:
+//! An [`Observed`] queue of a device has the queue's handle, too, so that this is the same with and without an observer. A
+//! [`Budgeted`](crate::budget::Budgeted) queue has not, since its queue pairs reserve entries:
 //!
-//! ```compile_fail,E0308
+//! ```compile_fail,E0277
 //! use std::sync::Arc;
 //!
 //! use cq_core::observe::Observed;
 //! use cq_verbs::budget::{Budget, Budgeted};
 //! use cq_verbs::counters::{Counters, Recorder};
-//! use cq_verbs::device::{Device, ProtectionDomain};
-//! use cq_verbs::setup::QpInit;
+//! use cq_verbs::device::{Device, DevicePd};
 //!
 //! type Queue<D> = Observed<Budgeted<<D as Device>::Cq, Arc<Budget>>, Recorder<Arc<Counters>>>;
 //!
 //! fn create<D: Device>(pd: &D::Pd, cq: &Queue<D>) {
-//!     let _ = pd.create_qp(&QpInit::new(cq));
+//!     let _ = pd.qp(cq).create();
 //! }
 //! ```
 //!
@@ -83,26 +80,30 @@
 //! A program names its transport where it opens the device: `greet(&transport_rxe_loop::Context::open("loop0")?)`, or
 //! `greet(&transport_verbs::Context::open("mlx5_0")?)`.
 
+mod builder;
+mod qp;
+mod region;
 mod slots;
 mod traits;
 
 use core::fmt;
-use core::ops::Deref;
 
 use cq_core::observe::{Observed, Observer};
-use cq_core::transport::{Block, Capacity};
+use cq_core::transport::{Block, Capacity, Deadline};
 use cq_core::wc::Wc;
 
+pub use self::builder::{CqBuilder, QpBuilder};
+pub use self::qp::DeviceQp;
+pub use self::region::{Memory, Region};
 pub use self::slots::Slots;
 use crate::async_event::BlockAsync;
 use crate::polling::ArmWc;
-use crate::post::{Post, PostError};
+use crate::post::PostError;
 use crate::setup::{
-    Access, AddressError, AddressVector, ArmLimitError, CreateError, Destination, DeviceAttr,
-    DeviceError, Endpoint, InUse, MemoryOptions, ModerateError, ModifyError, Port, QpAttr, QpCaps,
-    QpInit, QpState, QpType, RangeError, RegisterError, ResizeError, SrqInit,
+    Access, AddressError, AddressVector, ArmLimitError, CreateError, DeviceAttr, DeviceError, Gid,
+    InUseError, MemoryOptions, ModerateError, Port, RegisterError, ResizeError, SrqInit,
 };
-use crate::wr::{RecvWr, RemoteAddr, Sge};
+use crate::wr::RecvWr;
 
 /// What every object of a device is: it can be printed, sent to another thread, shared, and kept.
 pub trait Object: fmt::Debug + Send + Sync + 'static {}
@@ -110,65 +111,83 @@ pub trait Object: fmt::Debug + Send + Sync + 'static {}
 impl<T: fmt::Debug + Send + Sync + 'static> Object for T {}
 
 /// An open device.
-pub trait Device: BlockAsync + Clone + Object {
+#[doc(alias("ibv_context", "ibv_open_device", "ibv_close_device"))]
+pub trait Device: BlockAsync<Instant: Deadline> + Clone + Object {
     /// A protection domain.
-    type Pd: ProtectionDomain<Device = Self>;
+    type Pd: DevicePd<Device = Self>;
     /// Memory of the device, registered.
     type Memory: Memory;
     /// Memory of the program, registered.
     type Region: Region;
     /// A completion channel.
     type Channel: Block<Instant = Self::Instant> + Destroy + Object;
-    /// A completion queue, which dereferences to its handle.
-    type Cq: Cq<Handle = Self::CqHandle> + Deref<Target = Self::CqHandle>;
+    /// A completion queue.
+    type Cq: DeviceCq<Handle = Self::CqHandle> + AsRef<Self::CqHandle>;
     /// A handle of a completion queue, to create queue pairs for it while another thread polls it.
-    type CqHandle: Clone + Object;
+    type CqHandle: AsRef<Self::CqHandle> + Clone + Object;
     /// A shared receive queue.
-    type Srq: SharedReceiveQueue;
+    type Srq: DeviceSrq;
     /// An address handle.
     type Ah: Object;
     /// A queue pair.
-    type Qp: QueuePair<Ah = Self::Ah>;
+    type Qp: DeviceQp<Ah = Self::Ah>;
 
     /// The device's name.
+    #[doc(alias("ibv_get_device_name", "ibv_get_device_list", "ibv_free_device_list"))]
     fn name(&self) -> &str;
 
     /// The device's attributes.
+    #[doc(alias("ibv_query_device", "ibv_query_device_ex"))]
     fn attributes(&self) -> DeviceAttr;
 
     /// Queries a port. Ports are numbered from 1.
     ///
     /// # Errors
     /// There is no such port, or it has no address yet.
+    #[doc(alias = "ibv_query_port")]
     fn port(&self, number: u8) -> Result<Port, DeviceError>;
+
+    /// The same port with the GID at another index of its table.
+    ///
+    /// # Errors
+    /// There is no such port, or no GID at that index.
+    fn port_with_gid(&self, number: u8, index: u8) -> Result<Port, DeviceError>;
+
+    /// The GIDs of a port that are in use, each with its index.
+    ///
+    /// # Errors
+    /// There is no such port, or its GIDs can't be read.
+    fn gids(&self, port: u8) -> Result<impl Iterator<Item = (u8, Gid)>, DeviceError>;
 
     /// Allocates a protection domain.
     ///
     /// # Errors
     /// There are too many.
+    #[doc(alias = "ibv_alloc_pd")]
     fn alloc_pd(&self) -> Result<Self::Pd, CreateError>;
 
     /// Creates a completion channel.
     ///
     /// # Errors
     /// No descriptor is available, or there are too many channels.
+    #[doc(alias = "ibv_create_comp_channel")]
     fn create_channel(&self) -> Result<Self::Channel, CreateError>;
 
-    /// Creates a completion queue that holds at least `capacity` completions ([O1](cq_core::contract#o1)). With a channel
-    /// it can be armed.
+    /// Begins a completion queue that holds at least `capacity` completions ([O1](cq_core::contract#o1)).
+    fn cq(&self, capacity: u32) -> CqBuilder<'_, Self> {
+        CqBuilder::new(self, capacity)
+    }
+
+    /// Creates a completion queue: as [`CqBuilder::create`].
     ///
     /// # Errors
-    /// The capacity is out of range, there are too many queues, or the channel was made by another opening of the
-    /// device.
-    fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&Self::Channel>,
-    ) -> Result<Self::Cq, CreateError>;
+    /// As for `create`.
+    fn create_cq(&self, init: &CqBuilder<'_, Self>) -> Result<Self::Cq, CreateError>;
 }
 
 /// A protection domain. Dropping destroys it once its last object is destroyed.
-pub trait ProtectionDomain: Destroy + Object {
+#[doc(alias("ibv_pd", "ibv_dealloc_pd"))]
+pub trait DevicePd: Destroy + Object {
     /// The device that it was allocated from.
     type Device: Device<Pd = Self>;
 
@@ -176,6 +195,7 @@ pub trait ProtectionDomain: Destroy + Object {
     ///
     /// # Errors
     /// The length is 0, there is no memory, or the rights are invalid ([Q10](cq_core::contract#q10)).
+    #[doc(alias("ibv_alloc_buf", "ibv_reg_buf_mr", "ibv_free_buf"))]
     fn allocate(
         &self,
         len: usize,
@@ -207,6 +227,7 @@ pub trait ProtectionDomain: Destroy + Object {
     ///   request of any queue pair uses them.
     ///
     /// Memory of [`allocate`](Self::allocate) has no such conditions: it is leaked if the device fails to deregister it.
+    #[doc(alias = "ibv_reg_mr")]
     #[allow(unsafe_code)]
     unsafe fn register(
         &self,
@@ -215,25 +236,36 @@ pub trait ProtectionDomain: Destroy + Object {
         access: Access,
     ) -> Result<<Self::Device as Device>::Region, RegisterError>;
 
-    /// Creates a queue pair, in RESET.
+    /// Begins a queue pair whose requests complete in `cq`: a completion queue, what wraps it, or its handle. It is a
+    /// reliable connection with the [usual capacities](crate::setup::QpCaps::USUAL), unless the result says otherwise.
+    fn qp<'a>(
+        &'a self,
+        cq: &'a impl AsRef<<Self::Device as Device>::CqHandle>,
+    ) -> QpBuilder<'a, Self> {
+        QpBuilder::new(self, cq)
+    }
+
+    /// Creates a queue pair: as [`QpBuilder::create`].
     ///
     /// # Errors
-    /// A capacity is out of range, there are too many queue pairs, or a queue was made by another opening of the device.
+    /// As for `create`.
     fn create_qp(
         &self,
-        init: &QpInit<'_, <Self::Device as Device>::CqHandle, <Self::Device as Device>::Srq>,
+        init: &QpBuilder<'_, Self>,
     ) -> Result<<Self::Device as Device>::Qp, CreateError>;
 
     /// Creates a shared receive queue ([Q9](cq_core::contract#q9)).
     ///
     /// # Errors
     /// A capacity is out of range, or there are too many.
+    #[doc(alias("ibv_create_srq", "rdma_create_srq", "rdma_create_srq_ex"))]
     fn create_srq(&self, init: &SrqInit) -> Result<<Self::Device as Device>::Srq, CreateError>;
 
     /// Creates an address handle.
     ///
     /// # Errors
     /// The device has no path to the address.
+    #[doc(alias("ibv_create_ah", "ibv_ah", "ibv_destroy_ah"))]
     fn create_ah(&self, to: &AddressVector) -> Result<<Self::Device as Device>::Ah, AddressError>;
 
     /// Creates a handle of the source of a datagram that this port received, for replies. `wc` is the receive completion
@@ -241,6 +273,7 @@ pub trait ProtectionDomain: Destroy + Object {
     ///
     /// # Errors
     /// The completion is not a successful one of a receive ([C4](cq_core::contract#c4)), or the device has no path there.
+    #[doc(alias = "ibv_create_ah_from_wc")]
     fn ah_from_wc(
         &self,
         port: &Port,
@@ -255,11 +288,12 @@ pub trait Destroy: Sized {
     ///
     /// # Errors
     /// Another object uses it; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
-    fn destroy(self) -> Result<(), InUse<Self>>;
+    #[doc(alias("ibv_destroy_cq", "ibv_destroy_srq", "ibv_destroy_comp_channel"))]
+    fn destroy(self) -> Result<(), InUseError<Self>>;
 }
 
 /// A completion queue. Dropping destroys it once its last queue pair is destroyed, and its last handle dropped.
-pub trait Cq: ArmWc + Capacity + Destroy + Object {
+pub trait DeviceCq: ArmWc + Capacity + Destroy + Object {
     /// The device's handle of a completion queue.
     type Handle: Clone + Object;
 
@@ -270,6 +304,7 @@ pub trait Cq: ArmWc + Capacity + Destroy + Object {
     ///
     /// # Errors
     /// The queue holds more completions, the capacity is out of range, or the device can't. Nothing was changed.
+    #[doc(alias = "ibv_resize_cq")]
     fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError>;
 
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
@@ -277,11 +312,13 @@ pub trait Cq: ArmWc + Capacity + Destroy + Object {
     ///
     /// # Errors
     /// The device can't, or not so much.
+    #[doc(alias = "ibv_modify_cq")]
     fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError>;
 }
 
 /// A shared receive queue. Dropping destroys it once its last queue pair is destroyed.
-pub trait SharedReceiveQueue: Destroy + Object {
+#[doc(alias("ibv_srq", "ibv_get_srq_num", "rdma_destroy_srq"))]
+pub trait DeviceSrq: Destroy + Object {
     /// The queue's number, which its asynchronous events carry.
     fn number(&self) -> u32;
 
@@ -292,135 +329,37 @@ pub trait SharedReceiveQueue: Destroy + Object {
     ///
     /// # Errors
     /// A receive is refused; those before it are posted ([Q4](cq_core::contract#q4)).
+    #[doc(alias = "ibv_post_srq_recv")]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     /// Requests one SRQ_LIMIT_REACHED for when fewer than `limit` receives are left; 0 requests none.
     ///
     /// # Errors
     /// The limit exceeds the queue's capacity.
+    #[doc(alias = "ibv_modify_srq")]
     fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError>;
 
     /// The armed limit: 0 once it was reached, or if none was requested.
     ///
     /// # Errors
     /// The device could not be queried.
+    #[doc(alias = "ibv_query_srq")]
     fn limit(&self) -> Result<u32, DeviceError>;
 }
 
-/// A queue pair. Dropping destroys it.
-pub trait QueuePair: Post + Object {
-    /// The device's address handle.
-    type Ah: Object;
-    /// A queue pair with a destination.
-    type Directed<'a>: Post + 'a;
-
-    /// The queue pair's number.
-    fn number(&self) -> u32;
-
-    /// The type.
-    fn qp_type(&self) -> QpType;
-
-    /// The capacities: at least those that were requested.
-    fn caps(&self) -> QpCaps;
-
-    /// The state. A failure may change it at any time.
-    ///
-    /// # Errors
-    /// The device could not be queried.
-    fn state(&self) -> Result<QpState, DeviceError>;
-
-    /// The state and the attributes that were set since RESET.
-    ///
-    /// # Errors
-    /// The device could not be queried.
-    fn attributes(&self) -> Result<QpAttr, DeviceError>;
-
-    /// Changes state and attributes ([Q1](cq_core::contract#q1)).
-    ///
-    /// # Errors
-    /// There is no such transition, or attributes are missing, not allowed or out of range. Nothing was changed.
-    fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError>;
-
-    /// What the peer has to know to [connect](Self::connect) to this queue pair.
-    fn endpoint(&self, port: &Port) -> Endpoint;
-
-    /// Connects to the queue pair of this endpoint: goes from RESET to RTS. It has no more READs and atomics outstanding than
-    /// the peer answers ([`responder_resources`](Endpoint::responder_resources)). Both sides connect, in any order, before
-    /// either sends.
-    ///
-    /// # Errors
-    /// The queue pair is not in RESET, the endpoint is invalid, or the type is UD.
-    fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError>;
-
-    /// Activates a UD queue pair: goes from RESET to RTS. It receives datagrams that carry `qkey`.
-    ///
-    /// # Errors
-    /// The queue pair is not in RESET, or its type is not UD.
-    fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError>;
-
-    /// The queue pair with a destination for its datagrams: what is posted by the result is sent there.
-    fn to<'a>(&'a mut self, destination: &Destination<'a, Self::Ah>) -> Self::Directed<'a>;
-}
-
-/// Registered memory, addressed by offsets. Dropping deregisters it, which is safe at any time: when it returns, the keys
-/// are invalid ([Q10](cq_core::contract#q10)).
-///
-/// Requests that are still outstanding then fail once they are carried out, as with any other invalid key, and their queue
-/// pairs go to ERR ([Q7](cq_core::contract#q7)): a request with LOC_PROT, a peer's with REM_ACCESS, a message to a posted
-/// receive with LOC_PROT here and REM_OP at its sender. To avoid that, drop the memory after the queue pairs that use it,
-/// here and at the peer: among local variables declare it before them, among the fields of a struct after them.
-#[allow(clippy::len_without_is_empty)]
-pub trait Region: Object {
-    /// The length in bytes, which is at least 1.
-    fn len(&self) -> usize;
-
-    /// The SGE of a range.
-    ///
-    /// # Errors
-    /// The range is outside the memory, or longer than `u32::MAX`.
-    fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError>;
-
-    /// The remote address of an offset, for requests of the peer.
-    ///
-    /// # Errors
-    /// The offset is outside the memory.
-    fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError>;
-}
-
-/// Registered memory of a device. Its peer may write to it while it is read.
-pub trait Memory: Region {
-    /// Copies bytes out of the memory.
-    ///
-    /// # Errors
-    /// The range is outside the memory.
-    fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError>;
-
-    /// Copies bytes into the memory.
-    ///
-    /// # Errors
-    /// The range is outside the memory.
-    fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError>;
-}
-
 impl<T: Destroy, O> Destroy for Observed<T, O> {
-    fn destroy(self) -> Result<(), InUse<Self>> {
+    fn destroy(self) -> Result<(), InUseError<Self>> {
         let (transport, observer) = self.into_parts();
         transport.destroy().map_err(|error| error.map(|queue| Self::new(queue, observer)))
     }
 }
 
-impl<T: Cq, O: Observer + Object> Cq for Observed<T, O> {
+impl<T: DeviceCq, O: Observer + Object> DeviceCq for Observed<T, O> {
     type Handle = T::Handle;
 
-    fn handle(&self) -> T::Handle {
-        self.get_ref().handle()
-    }
-
-    fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        self.transport().resize(capacity)
-    }
-
-    fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        self.transport().moderate(count, period)
+    cq_core::of_target! { self.get_ref(); handle(&self) -> T::Handle; }
+    cq_core::of_target! { self.get_mut();
+        resize(&mut self, capacity: u32) -> Result<u32, ResizeError>;
+        moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError>;
     }
 }

@@ -2,9 +2,8 @@
 //! Feature `std`; Linux.
 //!
 //! ```
-//! use cq_verbs::device::{Device, ProtectionDomain};
+//! use cq_verbs::device::{Device, DevicePd};
 //! use cq_verbs::exchange;
-//! use cq_verbs::setup::QpInit;
 //! use std::error::Error;
 //! use std::os::unix::net::UnixStream;
 //! use std::time::Duration;
@@ -15,7 +14,7 @@
 //!     cq: &D::CqHandle,
 //!     path: &str,
 //! ) -> Result<(UnixStream, D::Qp), Box<dyn Error>> {
-//!     let mut qp = device.alloc_pd()?.create_qp(&QpInit::new(cq))?;
+//!     let mut qp = device.alloc_pd()?.qp(cq).create()?;
 //!     let stream = UnixStream::connect(path)?; // to another host: a TcpStream
 //!     exchange::connect_over(&stream, &mut qp, &device.port(1)?, Duration::from_secs(5))?;
 //!     // `qp` may send now, and `stream` is free for the program's own messages.
@@ -29,7 +28,7 @@
 //! ([recovery](crate::guide::recovery)).
 //!
 //! [`connect_over`] consists of three steps, which a program can also call one by one: [`exchange()`],
-//! [`QueuePair::connect`] and [`barrier`]. After `connect` the queue pair may send, but the peer's may not be ready:
+//! [`DeviceQp::connect`] and [`barrier`]. After `connect` the queue pair may send, but the peer's may not be ready:
 //! messages are retried until `retry_cnt` is exceeded. The barrier returns once both sides have connected. Receives that
 //! are posted before the barrier precede the peer's first message.
 //!
@@ -39,7 +38,7 @@
 //! others:
 //!
 //! ```
-//! use cq_verbs::device::QueuePair;
+//! use cq_verbs::device::DeviceQp;
 //! use cq_verbs::exchange::{ConnectError, barrier, exchange};
 //! use cq_verbs::setup::Port;
 //! use std::os::unix::net::UnixStream;
@@ -48,7 +47,7 @@
 //! /// A client that was accepted. Its socket is in the `WaitSet`.
 //! struct Arrival<Q> { stream: UnixStream, qp: Q, is_connected: bool }
 //!
-//! impl<Q: QueuePair> Arrival<Q> {
+//! impl<Q: DeviceQp> Arrival<Q> {
 //!     /// The next step, when the socket is readable. Whether it was the last. After an error, drop the client.
 //!     fn advance(&mut self, port: &Port) -> Result<bool, ConnectError> {
 //!         const LIMIT: Duration = Duration::from_millis(10);
@@ -79,14 +78,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use cq_core::transport::Woken;
+use cq_core::transport::{Deadline, Woken};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 pub(crate) use self::swap::{Next, Step, Swap};
 use crate::descriptor::sleep;
-use crate::device::QueuePair;
+use crate::device::DeviceQp;
 use crate::post::PostError;
 use crate::setup::{Endpoint, EndpointError, ModifyError, Port};
 
@@ -176,7 +175,7 @@ pub enum ConnectError {
 /// The exchange failed, or the queue pair did not go to RTS. Reset it before another attempt.
 pub fn connect_over(
     stream: &impl AsFd,
-    qp: &mut impl QueuePair,
+    qp: &mut impl DeviceQp,
     port: &Port,
     limit: Duration,
 ) -> Result<Endpoint, ConnectError> {
@@ -231,9 +230,8 @@ pub(crate) struct Timed<'s> {
 }
 
 impl<'s> Timed<'s> {
-    /// More time than the clock can express is no limit.
     pub(crate) fn new(stream: &'s impl AsFd, limit: Duration) -> Self {
-        Self { stream: stream.as_fd(), deadline: Instant::now().checked_add(limit) }
+        Self { stream: stream.as_fd(), deadline: Deadline::after(limit) }
     }
 
     /// Exchanges endpoints, and has this side connected by `connect`. Then waits for the other side.

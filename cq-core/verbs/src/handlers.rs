@@ -45,7 +45,9 @@ use core::convert::Infallible;
 use cq_core::wc::Wc;
 
 /// What becomes of a handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// See [the module](self) for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Then {
     /// It stays in the table.
     Keep,

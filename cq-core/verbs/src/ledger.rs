@@ -4,13 +4,14 @@
 //! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_testing::fake::{Call, Script};
-//! use cq_verbs::ledger::{Generation, Sends};
-//! use cq_verbs::post::Refused;
+//! use cq_verbs::ledger::{Array, Generation, Sends};
+//! use cq_verbs::post::WrError;
 //! use cq_verbs::wr::SendWr;
 //!
 //! // A queue pair: here a script.
 //! let qp = &mut &Script::<32>::new(CqKey { index: 0, generation: 1 });
-//! let mut sends = Sends::<&str, 4>::new(Generation::new(1));
+//! // With the feature `alloc`: `Sends::with_capacity(generation, 4)`.
+//! let mut sends = Sends::<&str, Array<4>>::fixed(Generation::new(1));
 //!
 //! // The ledger chooses the `wr_id` of each request, and keeps the program's token.
 //! for token in ["a", "b", "c", "d"] {
@@ -18,7 +19,7 @@
 //! }
 //! // The queue is full.
 //! let refused = sends.post(qp, SendWr::send_inline(0, b"ping"), "e").unwrap_err();
-//! assert_eq!((refused.token, refused.why), ("e", Refused::QueueFull));
+//! assert_eq!((refused.token, refused.why), ("e", WrError::QueueFull));
 //!
 //! // The ledger signaled the second and the fourth. The completion of the second also retires the first (C9).
 //! let Call::Send { wr_id, .. } = qp.calls()[1] else { unreachable!() };
@@ -47,12 +48,12 @@
 //! A request is retired when its token is taken. A program that leaves a loop over what a completion retires, by `break`,
 //! `?` or a panic, loses none: the others come first the next time, with the results that they had.
 //!
-//! The numbers of sends repeat after 2³² sends. Those of receives repeat when a slot was used 2³¹ / `N` times, with `N` rounded
-//! up to a power of two; free slots are used in turn, so that is after 2³¹ receives, or fewer where some stay outstanding
+//! The numbers of sends repeat after 2³² sends. Those of receives repeat when a slot was used 2³¹ / `N` times, with `N` the
+//! capacity, rounded up to a power of two; free slots are used in turn, so that is after 2³¹ receives, or fewer where some stay outstanding
 //! meanwhile. Only a completion that is given again after exactly so many others could retire another request.
 //!
 //! A request of which a transport does not know whether it was posted counts as posted
-//! ([`Refused::Unknown`]): its token comes back when it completes, or when the ledger is restarted.
+//! ([`WrError::Unknown`]): its token comes back when it completes, or when the ledger is restarted.
 //!
 //! On a queue that ignores overruns, a dropped completion covers nothing ([O8](cq_core::contract#o8)): its requests are
 //! retired by a later one, as if they had succeeded.
@@ -67,13 +68,16 @@
 //! [`Sends`] and [`Receives`] count one queue each. A [`TrackedQp`](crate::tracked::TrackedQp) joins them with their
 //! queue pair, and with what they may use of the completion queues.
 
+#[cfg(feature = "alloc")]
+mod heap;
 mod reap;
 mod receives;
 mod sends;
+pub(crate) mod storage;
 mod wr_id;
 
-use core::fmt;
-
+#[cfg(feature = "alloc")]
+pub use self::heap::Heap;
 pub use self::reap::{ReapError, Reaped};
 #[cfg(target_has_atomic = "32")]
 pub(crate) use self::reap::{Retire, post_or_reap, reap};
@@ -81,30 +85,61 @@ pub use self::receives::{Received, Receives};
 #[cfg(target_has_atomic = "32")]
 pub(crate) use self::sends::Covered;
 pub use self::sends::{Retired, Sends, Sent};
+pub(crate) use self::storage::Items;
+pub use self::storage::{Array, Storage};
 pub use self::wr_id::{Direction, Generation};
-use crate::post::{PostError, Refused};
+use crate::post::{PostError, WrError};
 
-/// A request that was not posted. It gives the token back.
+/// A request that was not posted. It gives the token back. As a reason alone ([`WrError`], [`ReapError`]) it is returned by
+/// `?` whatever the token is; as a boxed error its token has to be `'static`.
+///
+/// ```
+/// use cq_verbs::ledger::Sends;
+/// use cq_verbs::post::{Post, WrError};
+/// use cq_verbs::wr::SendWr;
+///
+/// /// The token borrows, so no error that is kept can have it.
+/// fn greet<'b>(qp: &mut impl Post, sends: &mut Sends<&'b [u8]>, bytes: &'b [u8]) -> Result<(), WrError> {
+///     sends.post(qp, SendWr::send_inline(0, bytes), bytes)?;
+///     Ok(())
+/// }
+/// ```
 #[derive(thiserror::Error)]
 #[error("the request was not posted")]
-pub struct NotPosted<T, E = Refused> {
+pub struct NotPostedError<T, E = WrError> {
     /// The token of the request.
     pub token: T,
-    /// Why it was not posted. [`Refused::QueueFull`]: the ledger or the queue has no free slot.
+    /// Why it was not posted. [`WrError::QueueFull`]: the ledger or the queue has no free slot.
     #[source]
     pub why: E,
 }
 
-impl<T, E: fmt::Debug> fmt::Debug for NotPosted<T, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NotPosted").field("why", &self.why).finish_non_exhaustive()
+impl<T, E> NotPostedError<T, E> {
+    /// The token, and why the request was not posted.
+    #[must_use]
+    pub fn into_parts(self) -> (T, E) {
+        (self.token, self.why)
     }
 }
+
+impl<T> From<NotPostedError<T>> for WrError {
+    fn from(error: NotPostedError<T>) -> Self {
+        error.why
+    }
+}
+
+impl<T> From<NotPostedError<T, Self>> for ReapError {
+    fn from(error: NotPostedError<T, Self>) -> Self {
+        error.why
+    }
+}
+
+cq_core::debug_of!([T, E: core::fmt::Debug] NotPostedError<T, E> { why });
 
 /// How much of a list was posted, of the part for which a ledger has free slots.
 struct Posted {
     count: usize,
-    refused: Option<Refused>,
+    refused: Option<WrError>,
 }
 
 impl Posted {
@@ -123,14 +158,14 @@ impl Posted {
     }
 
     /// The result for the whole list. `next` is how the first request was judged for which there was no slot.
-    fn before(self, next: Option<Result<(), Refused>>) -> Result<(), PostError> {
+    fn before(self, next: Option<Result<(), WrError>>) -> Result<(), PostError> {
         let Self { count: posted, refused } = self;
         refused.or_else(|| next.map(full)).map_or(Ok(()), |why| Err(PostError { posted, why }))
     }
 }
 
 /// Whether a request that was posted alone is posted. It is where that is not known: the device may have it.
-fn posted_alone(posted: Result<(), PostError>) -> Result<(), Refused> {
+fn posted_alone(posted: Result<(), PostError>) -> Result<(), WrError> {
     match posted {
         Err(PostError { posted: 0, why }) => Err(why),
         Ok(()) | Err(_) => Ok(()),
@@ -138,8 +173,8 @@ fn posted_alone(posted: Result<(), PostError>) -> Result<(), Refused> {
 }
 
 /// Why a request is not posted that there is no slot for, and that was judged thus.
-fn full(judged: Result<(), Refused>) -> Refused {
-    judged.err().unwrap_or(Refused::QueueFull)
+fn full(judged: Result<(), WrError>) -> WrError {
+    judged.err().unwrap_or(WrError::QueueFull)
 }
 
 /// An iterator whose rest is dropped with it: also where the code that it was passed to panics.

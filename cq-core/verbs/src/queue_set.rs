@@ -79,6 +79,8 @@ pub struct QueueId(u64);
 pub struct ChannelId(u64);
 
 /// Completion queues, and their channels. See [the module](self).
+///
+/// See [the module](self) for an example.
 #[derive(Debug)]
 pub struct QueueSet<T, C> {
     queues: Members<Queue<T>>,
@@ -240,7 +242,7 @@ impl<T: ArmWc, C: Events> QueueSet<T, C> {
                     queue.is_armed &= !of_key(queue);
                 }
                 for (_, queue) in self.queues.iter_mut().filter(|(_, queue)| of_key(queue)) {
-                    queue.cq.transport().took_events(1);
+                    queue.cq.get_mut().took_events(1);
                 }
             }
         }
@@ -267,7 +269,7 @@ impl<T: ArmWc> Queue<T> {
         if self.is_armed {
             return Ok(0);
         }
-        let armed = self.cq.transport().arm(Notify::Next);
+        let armed = self.cq.get_mut().arm(Notify::Next);
         let armed = armed.map_err(|error| SetError::Arm { queue, error })?;
         self.is_armed = true;
         match armed {

@@ -28,9 +28,9 @@
 //! | `cq_{get_wc,wait,get_fd}`, `conn_{get_cq,get_rcq}` | [`Cq`], [`Conn`] |
 //! | `conn_wait`, `conn_get_compl_fd` | the program has the shared channel, and calls [`Cq::took_event`] |
 //! | `conn_cfg_{new,delete}`, `conn_cfg_{get,set}_{cq_size,rcq_size,compl_channel}` | arguments of [`Conn::new`] |
-//! | `conn_cfg_{get,set}_{sq_size,rq_size,srq,timeout}` | [`QpInit`]: `caps`, `srq`; the `limit` of calls of `cm` |
+//! | `conn_cfg_{get,set}_{sq_size,rq_size,srq,timeout}` | [`QpBuilder`]: `caps`, `srq`; the `limit` of calls of `cm` |
 //! | `conn_req_{new,connect,delete}` | `cm::resolve`, `Route::connect`; `accept` and `reject` of a `cm::Request` |
-//! | `{conn,conn_req}_get_private_data`, `conn_get_qp_num` | `private_data` of `cm`; `QueuePair::number` |
+//! | `{conn,conn_req}_get_private_data`, `conn_get_qp_num` | `private_data` of `cm`; `DeviceQp::number` |
 //! | `ep_{listen,next_conn_req}`, `{ep_get,conn_get_event}_fd` | `bind`, `accept` of `cm::Listener`; `AsFd` of each |
 //! | `conn_{next_event,disconnect}`, `utils_conn_event_2str` | of `cm::Connection`; `Display` of `EventKind` |
 //! | `{read,write,send,flush,atomic_write}`, `{write,send}_with_imm` | `SendWr`; FLUSH, ATOMIC_WRITE: loopback only |
@@ -51,12 +51,12 @@ use cq_core::cq::CompletionQueue;
 use cq_core::transport::{Arm, Block, CqKey, Notify, PollError, WaitError, Woken};
 use cq_core::wc::Wc;
 
-use crate::device::Device;
+use crate::device::{Device, DevicePd, QpBuilder};
 use crate::polling::ArmWc;
-use crate::setup::{CreateError, QpInit};
+use crate::setup::CreateError;
 
 /// Why a call failed: `RPMA_E_…`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RpmaError {
@@ -85,7 +85,10 @@ pub enum RpmaError {
 pub struct Cq<T, C>(CompletionQueue<T>, Option<C>);
 
 impl<T: ArmWc, C: Block> Cq<T, C> {
-    /// Arms the queue, or fails with [`Provider`](RpmaError::Provider). With `None`, the queue's channel is shared.
+    /// Arms the queue. With `None`, the queue's channel is shared.
+    ///
+    /// # Errors
+    /// [`Provider`](RpmaError::Provider): it can't be armed, or the channel does not serve it.
     pub fn new(queue: T, channel: Option<C>) -> Result<Self, RpmaError> {
         let key = queue.key();
         if channel.as_ref().is_some_and(|channel| !channel.serves(key)) {
@@ -97,7 +100,7 @@ impl<T: ArmWc, C: Block> Cq<T, C> {
 
     /// Whether completions may have been missed does not matter: the program polls next.
     fn arm(&mut self) -> Result<(), RpmaError> {
-        let _ = self.0.transport().arm(Notify::Next).map_err(WaitError::from)?;
+        let _ = self.0.get_mut().arm(Notify::Next).map_err(WaitError::from)?;
         Ok(())
     }
 
@@ -132,17 +135,22 @@ impl<T: ArmWc, C: Block> Cq<T, C> {
         }
     }
 
-    /// Arms the queue again after this event of a shared channel, or fails with [`Unknown`](RpmaError::Unknown) if the
-    /// event is of another queue.
+    /// Arms the queue again after this event of a shared channel.
+    ///
+    /// # Errors
+    /// [`Unknown`](RpmaError::Unknown): the event is of another queue. [`Provider`](RpmaError::Provider).
     pub fn took_event(&mut self, key: CqKey) -> Result<(), RpmaError> {
-        if key != self.0.transport().key() {
+        if key != self.0.get_mut().key() {
             return Err(RpmaError::Unknown(WaitError::OtherQueue(key)));
         }
-        self.0.transport().took_events(1);
+        self.0.get_mut().took_events(1);
         self.arm()
     }
 
-    /// The descriptor of the channel, or [`SharedChannel`](RpmaError::SharedChannel).
+    /// The descriptor of the channel.
+    ///
+    /// # Errors
+    /// [`SharedChannel`](RpmaError::SharedChannel).
     #[cfg(all(feature = "std", target_os = "linux"))]
     pub fn get_fd(&self) -> Result<std::os::fd::BorrowedFd<'_>, RpmaError>
     where
@@ -161,6 +169,9 @@ pub struct Conn<D: Device> {
 
 impl<D: Device> Conn<D> {
     /// Creates and arms the queues, each with a channel of its own, or all with the one that is shared.
+    ///
+    /// # Errors
+    /// [`Create`](RpmaError::Create), [`Provider`](RpmaError::Provider).
     pub fn new(
         device: &D,
         cq_size: u32,
@@ -169,17 +180,15 @@ impl<D: Device> Conn<D> {
     ) -> Result<Self, RpmaError> {
         let create = |size| {
             let own = shared.is_none().then(|| device.create_channel()).transpose()?;
-            Cq::new(device.create_cq(size, shared.or(own.as_ref()))?, own)
+            Cq::new(device.cq(size).channel(shared.or(own.as_ref())).create()?, own)
         };
         let (cq, rcq) = (create(cq_size)?, (rcq_size > 0).then(|| create(rcq_size)).transpose()?);
         Ok(Self { cq, rcq })
     }
 
-    /// A queue pair that completes in these queues.
-    #[must_use]
-    pub fn qp_init(&self) -> QpInit<'_, D::CqHandle, D::Srq> {
-        let recv_cq = self.rcq.as_ref().unwrap_or(&self.cq).0.get_ref();
-        QpInit { recv_cq, ..QpInit::new(self.cq.0.get_ref()) }
+    /// Begins a queue pair that completes in these queues.
+    pub fn qp<'a>(&'a self, pd: &'a D::Pd) -> QpBuilder<'a, D::Pd> {
+        pd.qp(&self.cq.0).recv_cq(&self.rcq.as_ref().unwrap_or(&self.cq).0)
     }
 
     /// The main queue.

@@ -4,15 +4,10 @@
 /// `errno` returns.
 macro_rules! numbered_sentences {
     ($(#[$doc:meta])* $name:ident { $($pattern:pat => $errno:expr, ($($text:tt)+);)+ }) => {
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                match *self {
-                    $($pattern => write!(f, $($text)+),)+
-                }
-            }
-        }
+        cq_core::sentences!($name { $($pattern => ($($text)+);)+ });
 
-        impl core::error::Error for $name {}
+        #[cfg(feature = "std")]
+        cq_core::io_errors!($name { error => error.errno(); });
 
         impl $name {
             $(#[$doc])*

@@ -2,21 +2,35 @@
 //! the errors of creating and modifying objects. The calls are the traits of [`device`](crate::device); opening a device
 //! is specific to each transport.
 //!
-//! With the feature `serde`, what travels between programs is serializable: endpoints, addresses, attributes,
-//! capacities.
+//! With the feature `serde`, plain data is serializable: numbers, flags, addresses, endpoints, attributes, capacities. A
+//! number is serialized as such, flags by their names.
 //!
 //! ```
 //! use cq_verbs::setup::{Access, Registered};
 //!
 //! let region = Registered { addr: 0x1000, len: 64, lkey: 7, rkey: 8 };
-//! assert_eq!(region.sge(16, 48)?.addr, 0x1010);
+//! assert_eq!(region.sge(16..64)?.addr, 0x1010);
 //! assert_eq!(region.remote(64)?.rkey, 8);
-//! let outside = region.sge(16, 49).unwrap_err();
+//! let outside = region.sge(16..65).unwrap_err();
 //! assert_eq!(outside.to_string(), "49 bytes at offset 16 are not inside the memory region's 64");
 //!
 //! assert!(Access::EVERY.contains(Access::LOCAL_WRITE | Access::REMOTE_READ));
 //! # Ok::<(), cq_verbs::setup::RangeError>(())
 //! ```
+
+/// Methods that set the fields of a struct that may get more.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($($field:ident: $type:ty;)+) => {
+        $(#[doc = concat!("The same with another [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+        #[must_use]
+        pub const fn $field(mut self, $field: $type) -> Self {
+            self.$field = $field;
+            self
+        })+
+    };
+}
 
 mod access;
 mod address;
@@ -27,6 +41,7 @@ mod error;
 mod in_use;
 mod limit;
 mod memory;
+mod numbers;
 mod port;
 mod qp;
 mod region;
@@ -41,10 +56,11 @@ pub use self::error::{
     AddressError, ArmLimitError, CreateError, DeviceError, ModerateError, RegisterError,
     ResizeError,
 };
-pub use self::in_use::InUse;
-pub use self::limit::Limit;
+pub use self::in_use::InUseError;
+pub use self::limit::LimitKind;
 pub use self::memory::MemoryOptions;
+pub use self::numbers::{AckTimeout, Mtu, MtuError, RnrTimer, TimerError};
 pub use self::port::{AddressVector, Endpoint, EndpointError, Port, PortState};
-pub use self::qp::{QpAttrMask, QpCaps, QpInit, QpType, SrqInit};
+pub use self::qp::{QpAttrMask, QpCaps, QpType, SrqInit};
 pub use self::region::{RangeError, Registered, inc_rkey};
 pub use self::state::{QpState, Rule};

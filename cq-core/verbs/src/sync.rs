@@ -43,10 +43,8 @@ mod site;
 
 #[cfg(target_has_atomic = "32")]
 pub(crate) use self::credit::{answer, ask, give, see_answer, see_asked, take, unique_number};
-#[cfg(target_has_atomic = "32")]
-pub use self::site::Site;
 #[cfg(all(loom, target_has_atomic = "32"))]
-pub use self::site::weaken;
+pub use self::site::{Site, weaken};
 #[cfg(target_has_atomic = "32")]
 pub(crate) use cq_core::sync::{AtomicU32, load_u32, store_u32};
 pub(crate) use cq_core::sync::{AtomicWord, Word, load, store};

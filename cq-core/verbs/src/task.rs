@@ -2,48 +2,42 @@
 //! requests. Feature `tokio`.
 //!
 //! ```
-//! use std::error::Error;
-//! use std::os::fd::AsFd;
-//!
-//! use cq_verbs::budget::Entries;
-//! use cq_verbs::device::{Device, QueuePair, Slots};
-//! use cq_verbs::setup::Access;
-//! use cq_verbs::task::{Driver, Pool, Slot, TaskQp};
+//! # use std::error::Error;
+//! # use std::os::fd::AsFd;
+//! # use cq_verbs::device::{Device, DeviceQp, Slots};
+//! # use cq_verbs::setup::Access;
+//! use cq_verbs::task::{Driver, Pool, TaskQp};
 //! use cq_verbs::wr::SendWr;
-//!
-//! /// A queue pair with up to 8 sends and 8 receives outstanding. Each owns the memory that it uses.
-//! type Qp<D> = TaskQp<<D as Device>::Qp, Slot<<D as Device>::Memory>, 8, 8, Entries>;
 //!
 //! /// Two queue pairs of a device exchange a message, each in a task of its own.
 //! async fn greet<D: Device<Channel: AsFd>>(device: &D) -> Result<(), Box<dyn Error + Send + Sync>> {
 //!     // A task polls the completion queue, and wakes those whose requests have completed.
 //!     let driver = Driver::open(device, 32)?;
 //!     let (queue, handle) = (driver.queue(), driver.handle());
-//!     let driver = tokio::spawn(driver.run());
+//!     tokio::spawn(driver.run());
 //!
+//!     // Each may have 8 sends and 8 receives outstanding. A request owns the memory that it uses.
 //!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
-//!     let alice = Qp::<D>::create(&pd, &queue, &handle).await?;
-//!     let bob = Qp::<D>::create(&pd, &queue, &handle).await?;
-//!     alice.connect(&port, &bob.with(|qp| qp.endpoint(&port)))?;
-//!     bob.connect(&port, &alice.with(|qp| qp.endpoint(&port)))?;
+//!     let alice = TaskQp::create(&pd, &queue, &handle, 8, 8).await?;
+//!     let bob = TaskQp::create(&pd, &queue, &handle, 8, 8).await?;
+//!     alice.connect(&port, &bob.query(|qp| qp.endpoint(&port)))?;
+//!     bob.connect(&port, &alice.query(|qp| qp.endpoint(&port)))?;
 //!
 //!     let pool = Pool::new(Slots::allocate(&pd, 16, 64, Access::LOCAL_WRITE)?);
-//!     let slot = pool.take().await;
-//!     let receiver = tokio::spawn(async move { bob.receive(&[slot.sge()], slot).await });
-//!     let slot = pool.take().await;
-//!     slot.write(b"hello")?;
-//!     alice.send(SendWr::send(0, &[slot.part(5)?]), slot).await?;
+//!     let (to, from) = (pool.take().await, pool.take().await);
+//!     let receiver = tokio::spawn(async move { bob.receive(&[to.sge()], to).await });
+//!     from.write(b"hello")?;
+//!     alice.send(SendWr::send(0, &[from.part(5)?]), from).await?;
 //!     let (received, mut bytes) = (receiver.await??, [0; 5]);
 //!     received.buffer.read(&mut bytes)?;
-//!     assert_eq!((&bytes, received.completed().byte_len()), (b"hello", 5));
-//!     driver.abort();
+//!     assert_eq!(&bytes, b"hello");
 //!     Ok(())
 //! }
 //! ```
 //!
 //! | type | what a task awaits |
 //! |---|---|
-//! | [`Channel`] | a batch of completions, by [`next_batch`](cq_core::cq::CompletionQueue::next_batch) |
+//! | [`TaskChannel`] | a batch of completions, by [`next_batch`](cq_core::cq::CompletionQueue::next_batch) |
 //! | [`DeviceEvents`] | an asynchronous event |
 //! | [`Driver`] and [`TaskQp`] | the completion of its own request |
 //! | [`Inbox`] | the next message of a queue pair |
@@ -75,10 +69,10 @@ mod qp;
 mod request;
 mod shared;
 
-pub use self::channel::Channel;
+pub use self::channel::TaskChannel;
 pub use self::device_events::DeviceEvents;
 pub use self::driver::{Driver, Ended, Handle};
 pub use self::inbox::Inbox;
-pub use self::pool::{Pool, Slot};
+pub use self::pool::{Pool, PoolSlot};
 pub use self::qp::TaskQp;
-pub use self::request::{Finished, Request, RequestError, Token, Unfinished};
+pub use self::request::{Finished, Posted, RequestError, Token, UnfinishedError};

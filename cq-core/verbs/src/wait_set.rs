@@ -20,8 +20,8 @@
 //!     let mut set = WaitSet::new()?;
 //!     let channel = set.add_channel(device.create_channel()?).map_err(|refused| refused.why)?;
 //!     let [_requests, _answers] = [
-//!         device.create_cq(64, set.channel(channel))?,
-//!         device.create_cq(64, set.channel(channel))?,
+//!         device.cq(64).channel(set.channel(channel)).create()?,
+//!         device.cq(64).channel(set.channel(channel)).create()?,
 //!     ]
 //!     .map(|cq| set.add_queue(CompletionQueue::new(cq)));
 //!     let clients = set.add_descriptor(listener)?;
@@ -71,10 +71,10 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Events, Woken};
+use cq_core::transport::{Deadline, Events, Woken};
 use cq_core::wc::Wc;
 
-pub use self::sources::{DescriptorId, NotAdded, StopHandle};
+pub use self::sources::{AddChannelError, DescriptorId, StopHandle};
 use self::sources::{Source, Sources};
 use crate::polling::ArmWc;
 use crate::queue_set::{ChannelId, QueueId, QueueSet, SetError};
@@ -85,7 +85,7 @@ use crate::setup::DeviceError;
 const ROUNDS: u32 = 64;
 
 /// What a wait ended with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[must_use = "the completions are removed from their queue"]
 pub enum Ready<'r> {
@@ -102,6 +102,8 @@ pub enum Ready<'r> {
 }
 
 /// Completion queues with their channels, and descriptors. See [the module](self).
+///
+/// See [the module](self) for an example.
 #[derive(Debug)]
 pub struct WaitSet<T, C> {
     set: QueueSet<T, C>,
@@ -126,10 +128,10 @@ impl<T, C: AsFd> WaitSet<T, C> {
     ///
     /// # Errors
     /// The system refused its descriptor. The channel is returned.
-    pub fn add_channel(&mut self, channel: C) -> Result<ChannelId, NotAdded<C>> {
+    pub fn add_channel(&mut self, channel: C) -> Result<ChannelId, AddChannelError<C>> {
         match self.sources.add_channel(&channel) {
             Ok(()) => Ok(self.set.add_channel(channel)),
-            Err(why) => Err(NotAdded { channel, why }),
+            Err(why) => Err(AddChannelError { channel, why }),
         }
     }
 
@@ -229,6 +231,18 @@ impl<T: ArmWc, C: Events + AsFd> WaitSet<T, C> {
             return Ok(Ready::Completions(queue, &buffer[..count]));
         }
         self.wait_longer(buffer, deadline)
+    }
+
+    /// [`wait`](Self::wait) for at most this time.
+    ///
+    /// # Errors
+    /// The same as [`wait`](Self::wait).
+    pub fn wait_timeout<'r>(
+        &mut self,
+        buffer: &'r mut [Wc],
+        timeout: Duration,
+    ) -> Result<Ready<'r>, SetError> {
+        self.wait(buffer, Deadline::after(timeout))
     }
 
     /// The same, after a round that found nothing.

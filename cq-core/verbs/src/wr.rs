@@ -24,6 +24,9 @@ mod op;
 pub use self::op::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 
 /// A scatter/gather element (SGE), a range of registered local memory: `struct ibv_sge`.
+///
+/// See [`Region::sge`](crate::device::Region::sge), which makes one of a range of registered memory.
+#[doc(alias("ibv_sge", "ibv_wr_set_sge"))]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -46,9 +49,7 @@ const _: () = {
 
 cq_core::foreign_flags! {
     /// `enum ibv_send_flags`, without IP_CSUM, and without the inline flag: use [`Data::Inline`].
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub struct SendFlags: u32 {
+    pub struct SendFlags("ibv_send_flags"): u32 {
         /// Start only after all earlier READs and atomics have finished.
         const FENCE = 1;
         /// Generate a completion on success too ([C8](cq_core::contract#c8), [C9](cq_core::contract#c9)).
@@ -59,7 +60,15 @@ cq_core::foreign_flags! {
 }
 
 /// The bytes of a send-queue request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use cq_verbs::wr::{Data, Sge};
+///
+/// let sges = [Sge { addr: 0x1000, length: 64, lkey: 7 }; 2];
+/// assert_eq!((Data::Sges(&sges).len(), Data::Inline(b"ping").len()), (128, 4));
+/// ```
+#[doc(alias("ibv_wr_set_sge_list", "ibv_wr_set_inline_data", "ibv_wr_set_inline_data_list"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Data<'a> {
     /// SGEs of registered memory. READ and atomics write to it. Do not access it until the request completes.
@@ -88,8 +97,18 @@ impl Data<'_> {
 }
 
 /// A work request for a send queue.
+///
+/// ```
+/// use cq_verbs::wr::{Data, RemoteAddr, SendFlags, SendWr};
+///
+/// let remote = RemoteAddr { addr: 0x2000, rkey: 8 };
+/// let wr = SendWr::write_inline(1, b"ping", remote).with_imm(*b"size").unsignaled();
+/// assert_eq!(wr.data, Data::Inline(b"ping"));
+/// assert!(!wr.flags.contains(SendFlags::SIGNALED));
+/// ```
+#[doc(alias = "ibv_send_wr")]
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SendWr<'a> {
     /// Returned in the completion.
@@ -104,6 +123,7 @@ pub struct SendWr<'a> {
 
 impl<'a> SendWr<'a> {
     /// A signaled SEND.
+    #[doc(alias = "ibv_wr_send")]
     pub const fn send(wr_id: u64, sges: &'a [Sge]) -> Self {
         Self::new(wr_id, SendOp::Send { imm: None }, Data::Sges(sges))
     }
@@ -114,6 +134,7 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled RDMA WRITE.
+    #[doc(alias = "ibv_wr_rdma_write")]
     pub const fn write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Sges(sges))
     }
@@ -130,11 +151,13 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled RDMA READ.
+    #[doc(alias = "ibv_wr_rdma_read")]
     pub const fn read(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::Read { remote }, Data::Sges(sges))
     }
 
     /// A signaled atomic compare and swap.
+    #[doc(alias = "ibv_wr_atomic_cmp_swp")]
     pub const fn compare_swap(
         wr_id: u64,
         sges: &'a [Sge],
@@ -146,16 +169,19 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled atomic fetch and add.
+    #[doc(alias = "ibv_wr_atomic_fetch_add")]
     pub const fn fetch_add(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr, add: u64) -> Self {
         Self::new(wr_id, SendOp::FetchAdd { remote, add }, Data::Sges(sges))
     }
 
     /// A signaled SEND that invalidates the receiver's memory window with this key.
+    #[doc(alias = "ibv_wr_send_inv")]
     pub const fn send_with_inv(wr_id: u64, sges: &'a [Sge], rkey: u32) -> Self {
         Self::new(wr_id, SendOp::SendInvalidate { rkey }, Data::Sges(sges))
     }
 
     /// A signaled atomic write of eight bytes.
+    #[doc(alias = "ibv_wr_atomic_write")]
     pub const fn atomic_write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Sges(sges))
     }
@@ -166,6 +192,7 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled FLUSH of `length` bytes, or of a whole region.
+    #[doc(alias = "ibv_wr_flush")]
     pub const fn flush(
         wr_id: u64,
         remote: RemoteAddr,
@@ -178,11 +205,13 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled bind of a memory window.
+    #[doc(alias = "ibv_wr_bind_mw")]
     pub const fn bind_window(wr_id: u64, bind: WindowBind) -> Self {
         Self::new(wr_id, SendOp::BindWindow(bind), Data::Sges(&[]))
     }
 
     /// A signaled invalidation of a local memory window's key.
+    #[doc(alias = "ibv_wr_local_inv")]
     pub const fn local_invalidate(wr_id: u64, rkey: u32) -> Self {
         Self::new(wr_id, SendOp::LocalInvalidate { rkey }, Data::Sges(&[]))
     }
@@ -193,6 +222,7 @@ impl<'a> SendWr<'a> {
     }
 
     /// Adds immediate data, in network byte order, to a SEND or WRITE. Other operations are unchanged.
+    #[doc(alias("ibv_wr_send_imm", "ibv_wr_rdma_write_imm"))]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.op = match self.op {
             SendOp::Send { .. } => SendOp::Send { imm: Some(network_order) },
@@ -223,8 +253,16 @@ impl<'a> SendWr<'a> {
 }
 
 /// A work request for a receive queue.
+///
+/// ```
+/// use cq_verbs::wr::{RecvWr, Sge};
+///
+/// let sges = [Sge { addr: 0x1000, length: 64, lkey: 7 }];
+/// assert_eq!(RecvWr::new(1, &sges).sges.len(), 1);
+/// ```
+#[doc(alias = "ibv_recv_wr")]
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RecvWr<'a> {
     /// Returned in the completion.

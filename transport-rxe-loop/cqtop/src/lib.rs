@@ -7,13 +7,13 @@
 //! ```
 //! use cqtop::{proc, report::History, tables};
 //! use transport_rxe_loop::OpenOptions;
-//! use transport_rxe_loop::observe::Observer;
+//! use transport_rxe_loop::observe::FabricObserver;
 //!
 //! let name = format!("shown-{}", std::process::id());
 //! let context = OpenOptions::new().fabric(&name).open("loop0")?;
-//! let cq = context.create_cq(16, None)?;
+//! let cq = context.cq(16).create()?;
 //!
-//! let mut observer = Observer::open(&name)?;
+//! let mut observer = FabricObserver::open(&name)?;
 //! let mut history = History::default();
 //! let report = history.report(observer.snapshot(), proc::look);
 //! let shown = tables::plain(&report);

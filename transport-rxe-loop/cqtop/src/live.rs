@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{self, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use transport_rxe_loop::observe::Observer;
+use transport_rxe_loop::observe::FabricObserver;
 
 use crate::app::{App, Then};
 use crate::report::History;
@@ -38,7 +38,7 @@ pub fn restore_at_signals() -> io::Result<()> {
 /// The terminal's.
 pub fn run(
     terminal: &mut DefaultTerminal,
-    mut observer: Observer,
+    mut observer: FabricObserver,
     interval: Duration,
 ) -> io::Result<()> {
     let mut history = History::default();
@@ -61,7 +61,7 @@ pub fn run(
         }
         // Its last process has ended; another fabric may have the name by now.
         if !observer.is_current() {
-            if let Ok(another) = Observer::open(observer.fabric()) {
+            if let Ok(another) = FabricObserver::open(observer.fabric()) {
                 (observer, history) = (another, History::default());
             }
         }

@@ -11,7 +11,7 @@ use cqtop::cell::{binary, count};
 use cqtop::report::History;
 use cqtop::{live, proc, tables};
 use thiserror::Error;
-use transport_rxe_loop::observe::{self, ObserveError, Observer};
+use transport_rxe_loop::observe::{self, FabricObserver, ObserveError};
 
 /// Why cqtop ends.
 #[derive(Debug, Error)]
@@ -44,8 +44,8 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         return print(&list());
     }
     let mut observer = match &arguments.fabric {
-        Some(name) => Observer::open(name)?,
-        None => Observer::from_env()?,
+        Some(name) => FabricObserver::open(name)?,
+        None => FabricObserver::from_env()?,
     };
     if arguments.once {
         let mut history = History::default();
@@ -69,7 +69,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The fabrics of this user, a line each.
 fn list() -> String {
-    let lines = observe::fabrics().into_iter().map(|name| match Observer::open(&name) {
+    let lines = observe::fabrics().into_iter().map(|name| match FabricObserver::open(&name) {
         Ok(mut observer) => {
             let seen = observer.snapshot();
             let alive = seen.processes.iter().filter(|process| process.is_alive).count();

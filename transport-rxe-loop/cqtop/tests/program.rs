@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use transport_rxe_loop::observe::Observer;
+use transport_rxe_loop::observe::FabricObserver;
 
 use self::actor::{Actor, few_or, until};
 use self::chance::Chance;
@@ -213,7 +213,7 @@ fn a_consumer_that_perhaps_does_not_poll_is_a_wait_once_nothing_changes() {
 }
 
 fn path(fabric: &str) -> PathBuf {
-    Observer::open(fabric).unwrap().path()
+    FabricObserver::open(fabric).unwrap().path()
 }
 
 #[test]

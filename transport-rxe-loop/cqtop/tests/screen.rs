@@ -1,7 +1,6 @@
 //! What the view draws, on a terminal of ratatui's own, of fabrics that this process uses.
 
 use cq_core::transport::{Arm, Notify};
-use cq_verbs::post::Post;
 use cq_verbs::wr::SendWr;
 use cqtop::app::{App, Then};
 use cqtop::proc;
@@ -11,10 +10,10 @@ use cqtop::tables::{self, Page};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use transport_rxe_loop::observe::Observer;
+use transport_rxe_loop::observe::FabricObserver;
 use transport_rxe_loop::{Access, Limits};
 use transport_rxe_loop::{
-    CompletionChannel, Context, Cq, Endpoint, OpenOptions, Port, QpAttr, QpInit, QueuePair,
+    AckTimeout, CompletionChannel, Context, Cq, Endpoint, OpenOptions, Port, QpAttr, QueuePair,
 };
 
 /// A fabric with queue pairs that wait, and an armed queue.
@@ -31,18 +30,18 @@ impl Used {
     /// Each of so many queue pairs has a SEND that waits for another one, which is not ready.
     fn new(test: &str, qps: usize) -> Self {
         let name = format!("cqtop-{test}-{}", std::process::id());
-        let limits = Limits { queue_pairs: 64, bytes: 8 << 20, ..Limits::default() };
+        let limits = Limits::default().queue_pairs(64).bytes(8 << 20);
         let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
         let channel = context.create_channel().unwrap();
-        let mut cq = context.create_cq(16, Some(&channel)).unwrap();
+        let mut cq = context.cq(16).channel(&channel).create().unwrap();
         let _ = cq.arm(Notify::Next).unwrap();
         let pd = context.alloc_pd().unwrap();
         let port = Port::new(1);
-        let mut all: Vec<_> = (0..=qps).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
+        let mut all: Vec<_> = (0..=qps).map(|_| pd.qp(&cq).create().unwrap()).collect();
         let peer = all.pop().unwrap();
         for qp in &mut all {
             let rtr = QpAttr::rtr(&port, &Endpoint::new(peer.number()));
-            let rts = QpAttr::rts().timeout(0);
+            let rts = QpAttr::rts().timeout(AckTimeout::UNLIMITED);
             for attr in [QpAttr::init(&port, Access::empty()), rtr, rts] {
                 qp.modify(&attr).unwrap();
             }
@@ -53,7 +52,7 @@ impl Used {
     }
 
     fn report(&self) -> Report {
-        let mut observer = Observer::open(&self.name).unwrap();
+        let mut observer = FabricObserver::open(&self.name).unwrap();
         let mut history = History::default();
         history.report(observer.snapshot(), proc::look);
         history.report(observer.snapshot(), proc::look)

@@ -1,10 +1,9 @@
 //! Address vectors and address handles: the destinations of datagrams.
 
-use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use cq_core::wc::{Wc, WcFlags};
-use cq_verbs::setup::{AddressError, AddressVector, Gid, GlobalRoute};
+use cq_verbs::setup::{AddressError, AddressVector, GlobalRoute};
 
 use crate::api::domain::Domain;
 use crate::engine::port::{self, Port};
@@ -27,7 +26,7 @@ pub(super) fn source(
     let done = done.ok_or(AddressError::NoDatagram)?;
     let has_route = done.flags().contains(WcFlags::GRH);
     let route = has_route.then(|| reply_route(&Grh::of_bytes(grh), here)).transpose()?;
-    Ok(AddressVector { port, lid: done.slid(), sl: done.sl(), route })
+    Ok(AddressVector::default().port(port).lid(done.slid()).sl(done.sl()).route(route))
 }
 
 /// The global route of a reply: from where the datagram came to.
@@ -36,7 +35,12 @@ fn reply_route(grh: &Grh, here: &Port) -> Result<GlobalRoute, AddressError> {
         grh.fields();
     let unknown = AddressError::UnknownGid { gid: destination };
     let (sgid_index, _) = here.find(destination).ok_or(unknown)?;
-    Ok(GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label })
+    Ok(GlobalRoute::default()
+        .gid(gid)
+        .sgid_index(sgid_index)
+        .hop_limit(hop_limit)
+        .traffic_class(traffic_class)
+        .flow_label(flow_label))
 }
 
 const fn check_number(port: u8) -> Result<(), AddressError> {
@@ -71,11 +75,10 @@ pub(super) fn check(to: &AddressVector, there: &Port) -> Result<Option<Route>, A
 
 /// A global route whose source is a GID of the port.
 fn route_to(route: &GlobalRoute, there: &Port) -> Result<Route, AddressError> {
-    let &GlobalRoute { gid, sgid_index: index, hop_limit, traffic_class, flow_label } = route;
+    let &GlobalRoute { gid, sgid_index: index, hop_limit, traffic_class, flow_label, .. } = route;
     let (_, destination) = there.find(gid).ok_or(AddressError::UnknownGid { gid })?;
     let source = there.number_at(index).ok_or(AddressError::NoSuchGid { index })?;
-    let is_ipv4 = |gid: Gid| Ipv6Addr::from(gid.0).to_ipv4_mapped().is_some();
-    if is_ipv4(there.gid(source)) != is_ipv4(gid) {
+    if there.gid(source).to_ipv4().is_some() != gid.to_ipv4().is_some() {
         return Err(AddressError::OtherNetwork { gid, index });
     }
     Ok(Route { hop_limit, traffic_class, flow_label, source, destination })
@@ -88,13 +91,14 @@ fn route_to(route: &GlobalRoute, there: &Port) -> Result<Route, AddressError> {
 ///
 /// let context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let ah = pd.create_ah(&AddressVector::of(&port, port.gid, port.lid))?;
+/// let ah = pd.create_ah(&AddressVector::new(&port, port.gid, port.lid))?;
 ///
 /// // A fabric has one port.
-/// assert!(pd.create_ah(&AddressVector { port: 2, ..AddressVector::of(&port, port.gid, 0) }).is_err());
-/// assert!(pd.create_ah(&AddressVector::of(&port, port.gid, port.lid + 1)).is_err());
+/// assert!(pd.create_ah(&AddressVector::new(&port, port.gid, 0).port(2)).is_err());
+/// assert!(pd.create_ah(&AddressVector::new(&port, port.gid, port.lid + 1)).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("ibv_ah", "ibv_destroy_ah"))]
 #[derive(Debug)]
 pub struct AddressHandle {
     domain: Arc<Domain>,
@@ -114,7 +118,7 @@ impl AddressHandle {
 
     /// The number of its protection domain.
     pub(crate) fn domain(&self) -> u32 {
-        self.domain.number()
+        self.domain.number
     }
 
     /// The UD address that a datagram to this queue pair carries.

@@ -5,8 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
 use cq_core::transport::{EventError, Woken};
-use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_verbs::async_event::{AsyncEvents, BlockAsync};
+use cq_verbs::async_event::{AsyncEvent, AsyncEventType, AsyncEvents, BlockAsync, Element};
 
 use super::device::Context;
 use crate::completion::channel::{QP_EVENTS, Source};
@@ -26,11 +25,11 @@ fn name(engine: &'static Engine, source: Source) -> AsyncEvent {
     match source {
         Source::Qp(index, kind) => AsyncEvent {
             event_type: TYPES[kind as usize % QP_EVENTS],
-            element: Element::Qp(identity::read(engine.qp_at(index)).number().get()),
+            element: Element::Qp(identity::read(&engine.qps.at(index).identity).number().get()),
         },
         Source::Srq(index) => AsyncEvent {
             event_type: AsyncEventType::SRQ_LIMIT_REACHED,
-            element: Element::Srq(engine.srqs().at(index).number().get()),
+            element: Element::Srq(engine.srqs.at(index).number().get()),
         },
         Source::Completion(index) | Source::Overrun(index) => AsyncEvent {
             event_type: AsyncEventType::CQ_ERR,
@@ -41,8 +40,8 @@ fn name(engine: &'static Engine, source: Source) -> AsyncEvent {
 
 impl AsyncEvents for Context {
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        let engine = self.device().engine;
-        self.events().take(|source| name(engine, source))
+        let engine = self.device.engine;
+        self.events.take(|source| name(engine, source))
     }
 }
 
@@ -50,14 +49,14 @@ impl BlockAsync for Context {
     type Instant = Instant;
 
     fn block_async(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
-        self.events().block(deadline)
+        self.events.block(deadline)
     }
 }
 
 /// `async_fd` of `struct ibv_context`: readable exactly while there is an asynchronous event to take.
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.events().as_fd()
+        self.events.as_fd()
     }
 }
 

@@ -5,31 +5,27 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
-use cq_verbs::setup::InUse;
+use cq_verbs::setup::InUseError;
 
 use crate::completion::channel::{EventChannel, Source};
 use crate::completion::queue;
-use crate::error::CreateError;
-use crate::lifecycle::{Device, deaths};
 use crate::protocol::number::CqIndex;
 
 /// A completion channel. Its descriptor is readable exactly while there is an event to take, and each event is an edge
 /// ([N14](cq_core::contract#n14)).
 ///
 /// ```
-/// use std::time::{Duration, Instant};
-/// use cq_core::cq::CompletionQueue;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::Context;
+/// use std::time::Duration;
+///
+/// use transport_rxe_loop::{CompletionQueue, Context, Wc};
 ///
 /// let context = Context::open("loop0")?;
 /// let mut channel = context.create_channel()?;
-/// let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
+/// let mut cq = CompletionQueue::new(context.cq(16).channel(&channel).create()?);
 ///
 /// // Nothing is posted, so there is no completion.
 /// let mut wcs = [Wc::default(); 4];
-/// let deadline = Instant::now() + Duration::from_millis(1);
-/// assert!(cq.wait(&mut wcs, &mut channel, Some(deadline))?.is_empty());
+/// assert!(cq.wait_timeout(&mut wcs, &mut channel, Duration::from_millis(1))?.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -40,29 +36,20 @@ use crate::protocol::number::CqIndex;
 /// channel.destroy();
 /// # }
 /// ```
+#[doc(alias("ibv_comp_channel", "ibv_get_cq_event", "ibv_ack_cq_events"))]
 #[derive(Debug)]
 pub struct CompletionChannel {
-    events: Arc<EventChannel>,
+    pub(crate) events: Arc<EventChannel>,
 }
 
 impl CompletionChannel {
-    pub(crate) fn new(device: &'static Device) -> Result<Self, CreateError> {
-        let events =
-            deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
-        Ok(Self { events: Arc::new(events) })
-    }
-
-    pub(crate) const fn events(&self) -> &Arc<EventChannel> {
-        &self.events
-    }
-
     /// Destroys the channel. Dropping destroys it once its last completion queue is destroyed.
     ///
     /// # Errors
     /// A completion queue uses it; the handle is returned (EBUSY, [N8](cq_core::contract#n8)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
         Arc::try_unwrap(self.events).map(drop).map_err(|events| {
-            InUse::new(Self { events }, "completion channel", "its completion queues")
+            InUseError::new(Self { events }, "completion channel", "its completion queues")
         })
     }
 }
@@ -83,7 +70,7 @@ impl Events for CompletionChannel {
     /// Takes the next event: the oldest one, unless thousands were unread, or a queue was destroyed or a process died while
     /// they were. Of a queue that has more than 65,536 unread events, further ones are merged with those.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let completions = self.events.completions();
+        let completions = self.events.completions;
         self.events.take(|source| match source {
             Source::Completion(cq) | Source::Overrun(cq) => {
                 if completions.counts_polls {
@@ -98,7 +85,7 @@ impl Events for CompletionChannel {
 
     fn serves(&self, key: CqKey) -> bool {
         let cq = CqIndex::new(key.index);
-        queue::key(self.events.completions(), cq) == key && self.events.has(Source::Completion(cq))
+        queue::key(self.events.completions, cq) == key && self.events.has(Source::Completion(cq))
     }
 }
 

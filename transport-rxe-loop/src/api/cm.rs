@@ -3,11 +3,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use cq_core::transport::PollCq;
-//! use cq_core::wc::Wc;
-//! use transport_rxe_loop::verbs::post::Post;
-//! use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-//! use transport_rxe_loop::{Access, QpInit, cm};
+//! use transport_rxe_loop::{Access, RecvWr, SendWr, Wc, cm};
 //!
 //! let limit = Duration::from_secs(20);
 //! let mut listener = cm::Listener::bind("127.0.0.1:0".parse()?)?;
@@ -17,8 +13,8 @@
 //!     let request = listener.accept(limit)?;
 //!     assert!(request.private_data().starts_with(b"hello"));
 //!     let context = request.device().open()?;
-//!     let cq = context.create_cq(16, None)?;
-//!     let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+//!     let cq = context.cq(16).create()?;
+//!     let mut qp = context.alloc_pd()?.qp(&cq).create()?;
 //!     let mut connection = request.accept(&mut qp, b"welcome", limit)?;
 //!     qp.post_send(&[SendWr::send_inline(1, b"over the loopback")])?;
 //!     connection.wait_disconnected(limit)?;
@@ -28,14 +24,14 @@
 //! let mut route = cm::resolve(addr, limit)?;
 //! let context = route.device().open()?;
 //! let pd = context.alloc_pd()?;
-//! let mut cq = context.create_cq(16, None)?;
+//! let mut cq = context.cq(16).create()?;
 //! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut qp = pd.qp(&cq).create()?;
 //! route.init(&mut qp)?;
-//! qp.post_recv(&[RecvWr::new(2, &[region.sge(0, 64)?])])?;
+//! qp.post_recv(&[RecvWr::new(2, &[region.sge(..64)?])])?;
 //! let mut connection = route.connect(&mut qp, b"hello", limit)?;
 //! let mut wcs = [Wc::default()];
-//! while cq.poll(&mut wcs)? == 0 {}
+//! while cq.poll(&mut wcs)?.is_empty() {}
 //! assert_eq!(wcs[0].result()?.byte_len(), 17);
 //! connection.disconnect(&mut qp)?;
 //! server.join().unwrap().unwrap();
@@ -59,7 +55,7 @@
 //! `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
 //!
 //! # States
-//! What can be called when is Linux' rule, and [one table](crate::protocol::cm). A call that has no place in the state of its
+//! What can be called when is Linux' rule, and [one table](crate::internals::connecting). A call that has no place in the state of its
 //! identifier fails with EINVAL, and changes nothing.
 //!
 //! # Times
@@ -106,7 +102,7 @@ pub type Request = cq_verbs::cm::Request<Id>;
 /// An established connection.
 pub type Connection = cq_verbs::cm::Connection<Id>;
 /// The device through which the peer is reached.
-pub type Device<'a> = cq_verbs::cm::Device<'a, Id>;
+pub type CmDevice<'a> = cq_verbs::cm::CmDevice<'a, Id>;
 
 /// Resolves an address in the fabric that `RXE_LOOP_FABRIC` names, and the route to it.
 ///

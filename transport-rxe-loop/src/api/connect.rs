@@ -23,17 +23,17 @@ impl QueuePair {
     /// stays in the state before the step that failed.
     pub fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
         let access = match self.qp_type() {
-            QpType::Uc => Access::REMOTE_WRITE,
-            QpType::Rc | QpType::Ud => Access::REMOTE,
+            QpType::UC => Access::REMOTE_WRITE,
+            _ => Access::REMOTE,
         };
         let steps = [
             QpAttr::init(port, access),
             QpAttr::rtr(port, peer).max_dest_rd_atomic(MAX_RD_ATOMIC),
             QpAttr::rts().max_rd_atomic(MAX_RD_ATOMIC.min(peer.responder_resources)),
         ];
-        let unreliable = self.qp_type() == QpType::Uc;
+        let unreliable = self.qp_type() == QpType::UC;
         steps.into_iter().try_for_each(|step| {
-            self.modify(&if unreliable { step.of_type(QpType::Uc) } else { step })
+            self.modify(&if unreliable { step.for_type(QpType::UC) } else { step })
         })
     }
 
@@ -53,9 +53,9 @@ impl QueuePair {
     /// The queue pair is not in RESET, or its type is not UD. It stays in the state before the step that failed.
     pub fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
         let steps = [
-            QpAttr::to(QpState::INIT).pkey_index(0).port(port.number).qkey(qkey),
-            QpAttr::to(QpState::RTR),
-            QpAttr::to(QpState::RTS).sq_psn(0),
+            QpAttr::new().state(QpState::INIT).pkey_index(0).port(port.number).qkey(qkey),
+            QpAttr::new().state(QpState::RTR),
+            QpAttr::new().state(QpState::RTS).sq_psn(0),
         ];
         steps.iter().try_for_each(|step| self.modify(step))
     }
@@ -64,5 +64,5 @@ impl QueuePair {
 /// The end that is a queue pair at a port of the device.
 const fn end(port: &Port, qp_num: u32) -> Endpoint {
     let &Port { lid, gid, mtu, .. } = port;
-    Endpoint { qp_num, psn: 0, lid, gid, mtu, responder_resources: MAX_RD_ATOMIC }
+    Endpoint::new(qp_num).psn(0).lid(lid).gid(gid).mtu(mtu).responder_resources(MAX_RD_ATOMIC)
 }

@@ -5,31 +5,29 @@
 mod arming;
 mod counting;
 pub mod demand;
-mod init;
 pub mod moderation;
 pub mod resize;
 
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::queue::raw::{Layout, RawConsumer};
 use cq_core::queue::{End, OnChannel};
 use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::Wc;
-use cq_verbs::setup::InUse;
+use cq_verbs::device::CqBuilder;
+use cq_verbs::setup::InUseError;
 use rustix::io::Errno;
 
 use self::counting::Counted;
 use self::demand::Users;
-pub use self::init::CqInit;
 use super::channel::CompletionChannel;
+use crate::api::device::Context;
 use crate::completion::channel::{Attached, EventChannel, Source};
 use crate::completion::moderation as held_back;
 use crate::completion::queue::{self, MAX_CQE, ring};
 use crate::conditions::no_memory;
-use crate::engine::Engine;
-use crate::engine::complete;
-use crate::error::{CreateError, Limit, Stuck};
+use crate::engine::{Engine, complete};
+use crate::error::{CreateError, LimitKind, Stuck};
 use crate::lifecycle::{Device, deaths};
 use crate::protocol::fanin::Location;
 use crate::protocol::mode::{CqFlag, Mode};
@@ -77,8 +75,8 @@ impl Queue {
         ignore_overrun: bool,
     ) -> Result<(Self, CqKey), CreateError> {
         let (location, extent, is_like_rxe) = allocate(engine, promised)?;
-        let cqs = engine.completions.cqs();
-        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
+        let cqs = &engine.completions.cqs;
+        let full = CreateError::TableFull { what: LimitKind::CompletionQueues, max: cqs.len() };
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
         let (polled, users) = (Polled::default(), Users::default());
         let queue = Self { engine, index, extent: Mutex::new(extent), polled, users };
@@ -134,12 +132,11 @@ fn allocate(
 ///
 /// ```
 /// use cq_core::transport::{Arm, ArmError, Notify, PollCq};
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::Context;
+/// use transport_rxe_loop::{Context, Wc};
 ///
-/// let mut cq = Context::open("loop0")?.create_cq(16, None)?;
+/// let mut cq = Context::open("loop0")?.cq(16).create()?;
 /// assert_eq!(cq.capacity(), 16);
-/// assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+/// assert_eq!(cq.pop()?, None);
 /// assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
 /// cq.destroy()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -152,32 +149,28 @@ fn allocate(
 /// ([O4](cq_core::contract#o4)).
 ///
 /// # Ignoring overruns
-/// With [`ignore_overrun`](CqInit::ignore_overrun) (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`), a completion that finds the
+/// With [`ignore_overrun`](CqBuilder::ignore_overrun) (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`), a completion that finds the
 /// queue full is dropped and [counted](Self::dropped). Nothing fails and nothing is reported; later completions are
 /// stored once there are free slots, so completions may be missing between any two that are polled. A dropped
 /// completion raises the event of an armed queue as a failure does. A dropped completion of a send frees its send queue
 /// slot, and all before it, at once ([Q5](cq_core::contract#q5)): no later completion need come that would.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::wr::RecvWr;
-/// use transport_rxe_loop::{Context, CqInit, QpAttr, QpInit, QpState};
+/// use transport_rxe_loop::{Context, QpAttr, QpState, RecvWr, Wc};
 ///
 /// let context = Context::open("loop0")?;
 /// let port = context.port(1)?;
-/// let mut cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(2) })?;
-/// let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+/// let mut cq = context.cq(2).ignore_overrun().create()?;
+/// let mut qp = context.alloc_pd()?.qp(&cq).create()?;
 /// qp.connect(&port, &qp.endpoint(&port))?;
-/// qp.modify(&QpAttr::to(QpState::ERR))?;
+/// qp.modify(&QpAttr::new().state(QpState::ERR))?;
 /// for wr_id in 0..10 {
 ///     qp.post_recv(&[RecvWr::new(wr_id, &[])])?; // flushed at once
 /// }
-/// let polled = cq.poll(&mut [Wc::default(); 10])?;
+/// let polled = cq.drain().count();
 /// assert!(polled >= 2);
 /// assert_eq!(polled as u32 + cq.dropped(), 10);
-/// assert_eq!(cq.poll(&mut [Wc::default(); 10]), Ok(0));
+/// assert_eq!(cq.pop()?, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -188,6 +181,7 @@ fn allocate(
 /// cq.destroy();
 /// # }
 /// ```
+#[doc(alias("ibv_cq", "ibv_poll_cq", "ibv_req_notify_cq", "ibv_destroy_cq"))]
 #[derive(Debug)]
 pub struct Cq {
     /// Of its ring; if its polls are counted, of one that stays empty.
@@ -197,7 +191,7 @@ pub struct Cq {
     event_at: Option<u64>,
     // Declared before `handle`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
-    handle: CqHandle,
+    pub(crate) handle: CqHandle,
     device: &'static Device,
     /// The mode word of its table entry.
     mode: &'static Mode,
@@ -207,11 +201,16 @@ impl Cq {
     pub(super) fn new(
         device: &'static Device,
         context: &Arc<EventChannel>,
-        &CqInit { capacity, channel, ignore_overrun }: &CqInit<'_>,
+        init: &CqBuilder<'_, Context>,
     ) -> Result<Self, CreateError> {
+        let CqBuilder { capacity, channel, comp_vector, ignore_overrun, .. } = *init;
+        if comp_vector > 0 {
+            let (what, asked) = (LimitKind::CompletionVectors, comp_vector.saturating_add(1));
+            return Err(CreateError::TooMany { what, asked, max: 1 });
+        }
         let completions = device.completions;
         let is_near =
-            |channel: &CompletionChannel| std::ptr::eq(channel.events().completions(), completions);
+            |channel: &CompletionChannel| std::ptr::eq(channel.events.completions, completions);
         if !channel.is_none_or(is_near) {
             return Err(CreateError::OtherContext);
         }
@@ -229,7 +228,7 @@ impl Cq {
         }
         let attachments = (
             Attached::new(context, Source::Overrun(queue.index)),
-            channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
+            channel.map(|channel| Attached::new(&channel.events, Source::Completion(queue.index))),
         );
         let handle = CqHandle { queue: Arc::new(queue) };
         let event_at = None;
@@ -239,7 +238,7 @@ impl Cq {
     /// The number of completions that it holds: as many as were requested when it was made or last resized
     /// ([O1](cq_core::contract#o1)).
     #[must_use]
-    pub const fn capacity(&self) -> u32 {
+    pub const fn capacity(&self) -> usize {
         self.consumer().capacity()
     }
 
@@ -263,7 +262,9 @@ impl Cq {
     pub fn dropped(&self) -> u32 {
         match self.consumer().end() {
             Some(End::Overrun { dropped }) => dropped,
-            _ => sync::load(&self.queue.engine.completions.cq(self.queue.index).dropped),
+            _ => sync::load(
+                &self.handle.queue.engine.completions.cq(self.handle.queue.index).dropped,
+            ),
         }
     }
 
@@ -271,7 +272,7 @@ impl Cq {
     /// counted.
     #[cold]
     fn poll_again(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let engine = self.queue.engine;
+        let engine = self.handle.queue.engine;
         // A forked child gets no completions.
         if !engine.shm.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
@@ -292,9 +293,9 @@ impl Cq {
 
     #[inline(always)]
     fn poll_ring(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let polled = self.consumer.poll(out);
+        let polled = self.consumer.poll_into(out);
         if polled.is_ok_and(|count| count > 0) {
-            self.queue.polled.count(self.consumer.position());
+            self.handle.queue.polled.count(self.consumer.position());
         }
         polled
     }
@@ -321,19 +322,16 @@ impl Cq {
         clippy::result_large_err,
         reason = "the handle comes back by value, once, when it can't go"
     )]
-    pub fn destroy(mut self) -> Result<(), InUse<Self>> {
+    pub fn destroy(mut self) -> Result<(), InUseError<Self>> {
         if Arc::get_mut(&mut self.handle.queue).is_none() {
-            return Err(InUse::new(self, "completion queue", "its queue pairs and handles"));
+            return Err(InUseError::new(self, "completion queue", "its queue pairs and handles"));
         }
         Ok(())
     }
 }
 
-impl Deref for Cq {
-    type Target = CqHandle;
-
-    #[inline]
-    fn deref(&self) -> &CqHandle {
+impl AsRef<CqHandle> for Cq {
+    fn as_ref(&self) -> &CqHandle {
         &self.handle
     }
 }
@@ -341,22 +339,18 @@ impl Deref for Cq {
 /// A handle of a completion queue, to create queue pairs for it while another thread polls it.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr};
-/// use transport_rxe_loop::{Context, CqHandle, QpInit};
+/// use transport_rxe_loop::{Context, CqHandle, RemoteAddr, SendWr, Wc};
 ///
 /// let context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let mut cq = context.create_cq(16, None)?;
+/// let mut cq = context.cq(16).create()?;
 /// let handle: CqHandle = cq.handle();
 /// let poller = std::thread::spawn(move || {
 ///     let mut wcs = [Wc::default()];
-///     while cq.poll(&mut wcs)? == 0 {}
+///     while cq.poll(&mut wcs)?.is_empty() {}
 ///     Ok::<_, cq_core::transport::PollError>(wcs[0].wr_id())
 /// });
-/// let mut qp = pd.create_qp(&QpInit::new(&handle))?;
+/// let mut qp = pd.qp(&handle).create()?;
 /// qp.connect(&port, &qp.endpoint(&port))?;
 /// qp.post_send(&[SendWr::write_inline(7, &[], RemoteAddr { addr: 0, rkey: 0 })])?;
 /// assert_eq!(poller.join().unwrap()?, 7);
@@ -364,20 +358,14 @@ impl Deref for Cq {
 /// ```
 #[derive(Clone, Debug)]
 pub struct CqHandle {
-    queue: Arc<Queue>,
-}
-
-impl CqHandle {
-    pub(crate) const fn queue(&self) -> &Arc<Queue> {
-        &self.queue
-    }
+    pub(crate) queue: Arc<Queue>,
 }
 
 impl PollCq for Cq {
     type Entry = Wc;
 
     #[inline]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let polled = self.poll_ring(out);
         if polled == Ok(0) && !self.mode.is_all_in_ring() {
             return self.poll_again(out);

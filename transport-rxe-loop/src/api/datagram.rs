@@ -1,6 +1,6 @@
 //! Datagrams: sends of a UD queue pair to a destination.
 
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::wr::{RecvWr, SendWr};
 
 use crate::api::ah::Destination;
@@ -9,29 +9,25 @@ use crate::api::qp::QueuePair;
 /// A queue pair with the destination of its datagrams, made by [`QueuePair::to`].
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-/// use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpInit, QpType};
+/// use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpType, RecvWr, SendWr, Wc};
 ///
 /// let context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let mut cq = context.create_cq(16, None)?;
-/// let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-/// let (mut alice, mut bob) = (pd.create_qp(&init)?, pd.create_qp(&init)?);
+/// let mut cq = context.cq(16).create()?;
+/// let init = pd.qp(&cq).qp_type(QpType::UD);
+/// let (mut alice, mut bob) = (init.create()?, init.create()?);
 /// alice.activate(&port, 0x1111)?;
 /// bob.activate(&port, 0x1111)?;
 ///
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-/// bob.post_recv(&[RecvWr::new(1, &[region.sge(0, 40 + 64)?])])?;
-/// let ah = pd.create_ah(&AddressVector::of(&port, port.gid, port.lid))?;
+/// bob.post_recv(&[RecvWr::new(1, &[region.sge(..40 + 64)?])])?;
+/// let ah = pd.create_ah(&AddressVector::new(&port, port.gid, port.lid))?;
 /// let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
 /// alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
 /// let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
 /// while polled < wcs.len() {
-///     polled += cq.poll(&mut wcs[polled..])?;
+///     polled += cq.poll(&mut wcs[polled..])?.len();
 /// }
 /// wcs.sort_by_key(Wc::wr_id);
 /// let received = wcs[0].result()?;
@@ -71,7 +67,6 @@ impl QueuePair {
     ///
     /// The result does not outlive the address handle:
     /// ```compile_fail,E0505
-    /// # use transport_rxe_loop::verbs::post::Post;
     /// # use transport_rxe_loop::{AddressHandle, Destination, QueuePair};
     /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
     /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
@@ -108,11 +103,11 @@ impl Post for Directed<'_> {
         self.qp.quiesce()
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.qp.validate_send_to(wr, &self.destination)
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.qp.check_recv(wr)
     }
 }

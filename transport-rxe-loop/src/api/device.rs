@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cq_core::wc::Wc;
+use cq_verbs::device::CqBuilder;
 use cq_verbs::setup::{
     AddressError, AddressVector, AtomicCap, DeviceAttr, DeviceError, Errno, Gid, Port,
 };
@@ -10,7 +11,8 @@ use cq_verbs::setup::{
 use crate::api::ah;
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::channel::CompletionChannel;
-use crate::api::cq::{Cq, CqInit};
+use crate::api::cq::Cq;
+use crate::api::domain::Domain;
 use crate::api::limits::{Limits, OtherLimits};
 use crate::api::pd::ProtectionDomain;
 use crate::api::srq::MAX_SRQ_WR;
@@ -21,7 +23,7 @@ use crate::engine::port::gids::GidEntry;
 use crate::engine::requester::grh;
 use crate::engine::ring::{MAX_INLINE, MAX_QP_WR};
 use crate::error::CreateError;
-use crate::lifecycle::Device;
+use crate::lifecycle::{Device, deaths};
 use crate::memory::domains;
 use crate::memory::sge::MAX_SGE;
 use crate::policy::faults::{Injected, Injector};
@@ -36,7 +38,7 @@ pub(crate) const NAME: &str = "loop0";
 ///
 /// assert_eq!(devices()?, ["loop0"]);
 /// let context = Context::open("loop0")?;
-/// let cq = context.create_cq(100, None)?;
+/// let cq = context.cq(100).create()?;
 /// assert_eq!(cq.capacity(), 100);
 /// assert!(Context::open("mlx5_0").is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -52,15 +54,15 @@ pub(crate) const NAME: &str = "loop0";
 /// ```
 /// use transport_rxe_loop::verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 /// use transport_rxe_loop::verbs::async_event::{AsyncEvents, BlockAsync};
-/// use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
+/// use transport_rxe_loop::{Context, QpAttr, QpState};
 ///
 /// let mut context = Context::open("loop0")?;
-/// let (port, pd, cq) = (context.port(1)?, context.alloc_pd()?, context.create_cq(16, None)?);
-/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+/// let (port, pd, cq) = (context.port(1)?, context.alloc_pd()?, context.cq(16).create()?);
+/// let mut qp = pd.qp(&cq).create()?;
 /// qp.connect(&port, &qp.endpoint(&port))?;
 /// assert_eq!(context.take_async_event(), Ok(None));
 ///
-/// qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))?;
+/// qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true))?;
 /// let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
 /// assert_eq!(context.wait_async(None)?, Some(AsyncEvent { event_type, element }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,9 +86,10 @@ pub(crate) const NAME: &str = "loop0";
 /// exists when it is taken ([and after that](cq_verbs::async_event)).
 #[derive(Clone, Debug)]
 pub struct Context {
-    device: &'static Device,
+    /// The device.
+    pub(crate) device: &'static Device,
     /// The channel of its asynchronous events. All objects made through it keep the channel.
-    events: Arc<EventChannel>,
+    pub(crate) events: Arc<EventChannel>,
     other_limits: Option<OtherLimits>,
 }
 
@@ -98,16 +101,6 @@ impl Context {
     ) -> Self {
         let other_limits = asked.and_then(|asked| asked.others_than(device.shm.shape()));
         Self { device, events, other_limits }
-    }
-
-    /// The channel of its asynchronous events.
-    pub(crate) const fn events(&self) -> &Arc<EventChannel> {
-        &self.events
-    }
-
-    /// The device.
-    pub(crate) const fn device(&self) -> &'static Device {
-        self.device
     }
 
     /// The device's name.
@@ -165,7 +158,7 @@ impl Context {
     /// use transport_rxe_loop::{Limits, OpenOptions};
     ///
     /// let name = format!("first-{}", std::process::id());
-    /// let asking = |queue_pairs| OpenOptions::new().fabric(&name).limits(Limits { queue_pairs, ..Limits::default() });
+    /// let asking = |queue_pairs| OpenOptions::new().fabric(&name).limits(Limits::default().queue_pairs(queue_pairs));
     /// let first = asking(64).open("loop0")?;
     /// assert_eq!(first.other_limits(), None);
     /// let other = asking(2048).open("loop0")?.other_limits().unwrap();
@@ -202,28 +195,18 @@ impl Context {
     /// # Errors
     /// There are too many channels, no descriptor is available, or this is a forked child.
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
-        CompletionChannel::new(self.device)
+        let Self { device, .. } = *self;
+        let events =
+            deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
+        Ok(CompletionChannel { events: Arc::new(events) })
     }
 
-    /// Creates a completion queue that holds `capacity` completions ([O1](cq_core::contract#o1)). With a channel it can
-    /// be armed.
+    /// Creates a completion queue: as [`CqBuilder::create`].
     ///
     /// # Errors
-    /// The capacity is 0 or exceeds the device's limit, there are too many queues, there is no memory, or the channel
-    /// belongs to another fabric.
-    pub fn create_cq(
-        &self,
-        capacity: u32,
-        channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, CreateError> {
-        self.create_cq_with(&CqInit { capacity, channel, ignore_overrun: false })
-    }
-
-    /// Creates a completion queue with all attributes.
-    ///
-    /// # Errors
-    /// As for [`create_cq`](Self::create_cq).
-    pub fn create_cq_with(&self, init: &CqInit<'_>) -> Result<Cq, CreateError> {
+    /// The capacity is 0 or exceeds the device's limit, the completion vector is not 0, there are too many queues, there is
+    /// no memory, or the channel belongs to another fabric.
+    pub fn create_cq(&self, init: &CqBuilder<'_, Self>) -> Result<Cq, CreateError> {
         Cq::new(self.device, &self.events, init)
     }
 
@@ -256,6 +239,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no such port. On Ethernet, the system does not tell the addresses of this machine.
+    #[doc(alias("ibv_query_gid", "ibv_query_gid_ex", "ibv_query_gid_table"))]
     pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
         let table = (0..=u8::MAX).zip(self.gid_table(port)?.into_iter().map(|entry| entry.gid));
         Ok(table.filter(|(_, gid)| *gid != Gid::default()).collect())
@@ -293,6 +277,7 @@ impl Context {
     /// # Errors
     /// There is no such port, the completion is not a successful one of a receive ([C4](cq_core::contract#c4)), or
     /// `grh` is not the GRH that came with it.
+    #[doc(alias = "ibv_init_ah_from_wc")]
     pub fn init_ah_from_wc(
         &self,
         port: u8,
@@ -307,7 +292,7 @@ impl Context {
     /// # Errors
     /// The process has 16,777,216 already, or is a forked child.
     pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
-        ProtectionDomain::new(self.device, &self.events)
+        Ok(ProtectionDomain { domain: Arc::new(Domain::new(self.device, &self.events)?) })
     }
 }
 

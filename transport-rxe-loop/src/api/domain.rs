@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::completion::channel::EventChannel;
 use crate::conditions::FORKED;
 use crate::engine::Engine;
-use crate::error::{CreateError, Limit};
+use crate::error::{CreateError, LimitKind};
 use crate::lifecycle::Device;
 use crate::memory::domains;
 use crate::trace;
@@ -13,30 +13,18 @@ use crate::trace;
 /// A protection domain, referred to by its handle and by all objects in it.
 #[derive(Debug)]
 pub struct Domain {
-    device: &'static Device,
-    events: Arc<EventChannel>,
-    number: u32,
+    /// The device.
+    pub device: &'static Device,
+    /// The channel of the asynchronous events of its objects.
+    pub events: Arc<EventChannel>,
+    /// Its number, unique in the fabric while it is in use.
+    pub number: u32,
 }
 
 impl Domain {
-    /// The device.
-    pub const fn device(&self) -> &'static Device {
-        self.device
-    }
-
     /// The engine that carries out its requests.
     pub const fn engine(&self) -> &'static Engine {
         self.device.engine
-    }
-
-    /// The channel of the asynchronous events of its objects.
-    pub const fn events(&self) -> &Arc<EventChannel> {
-        &self.events
-    }
-
-    /// Its number, unique in the fabric while it is in use.
-    pub const fn number(&self) -> u32 {
-        self.number
     }
 
     /// A new domain, without objects.
@@ -44,7 +32,7 @@ impl Domain {
         if !device.shm.is_ours() {
             return Err(FORKED.into());
         }
-        let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
+        let full = CreateError::TableFull { what: LimitKind::ProtectionDomains, max: domains::MAX };
         let number = device.memory.next_domain().ok_or(full)?;
         trace::event!(DEBUG, pd = number, "protection domain allocated");
         Ok(Self { device, events: Arc::clone(events), number })

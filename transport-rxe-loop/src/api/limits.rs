@@ -39,6 +39,7 @@ const USUAL_BYTES: u64 = 53 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Limits {
     /// Queue pairs. There are eight ports for each, for identifiers that connect by [addresses](crate::cm#addresses-and-ports).
     pub queue_pairs: u32,
@@ -53,22 +54,29 @@ pub struct Limits {
     /// Processes that are attached at the same time, at most 254.
     pub processes: u32,
     /// Bytes of the fabric's file, which holds everything except registered memory. The default of 53 MiB holds 1,024
-    /// queue pairs of [usual](crate::QpInit::new) capacities, each with a completion queue for the 256 completions of
+    /// queue pairs of [usual](crate::QpCaps::USUAL) capacities, each with a completion queue for the 256 completions of
     /// its requests: 47 KiB for both. A program that needs fewer, or creates many fabrics, may request less.
     pub bytes: u64,
 }
 
+impl Limits {
+    /// The default: 2,048 queue pairs and what usually belongs to them, in 53 MiB.
+    pub const USUAL: Self = Self {
+        queue_pairs: 2048,
+        completion_queues: 1024,
+        memory_regions: 4096,
+        shared_receive_queues: 256,
+        channels: 512,
+        processes: 64,
+        bytes: USUAL_BYTES,
+    };
+
+    cq_verbs::setters! { queue_pairs: u32; completion_queues: u32; memory_regions: u32; shared_receive_queues: u32; channels: u32; processes: u32; bytes: u64; }
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            queue_pairs: 2048,
-            completion_queues: 1024,
-            memory_regions: 4096,
-            shared_receive_queues: 256,
-            channels: 512,
-            processes: 64,
-            bytes: USUAL_BYTES,
-        }
+        Self::USUAL
     }
 }
 

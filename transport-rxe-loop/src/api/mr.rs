@@ -53,7 +53,7 @@ impl Registration {
         access: Access,
         kind: Kind,
     ) -> Self {
-        let (key, number, size) = (owned.key(), domain.number(), len as u64);
+        let (key, number, size) = (owned.key(), domain.number, len as u64);
         let entry =
             RegionEntry { key, access, domain: number, kind, base: addr, len: size, bound: None };
         owned.write(&entry);
@@ -68,7 +68,7 @@ impl Registration {
 
 /// Claims a table entry for a region or a window.
 pub fn claim(domain: &Domain) -> Result<OwnedEntry, RegisterError> {
-    deaths::retry_after_recovery(domain.device(), || OwnedEntry::claim(domain.device().memory))
+    deaths::retry_after_recovery(domain.device, || OwnedEntry::claim(domain.device.memory))
 }
 
 /// Invalidates a key, and waits until no operation in flight uses it. Does nothing in a forked child.
@@ -105,7 +105,7 @@ macro_rules! window_methods {
                 #[must_use]
                 pub fn has_windows(&self) -> bool {
                     let memory = self.registration.entry.memory;
-                    memory.shm.is_ours() && memory.windows().any_in(memory, Key::new(self.lkey()))
+                    memory.shm.is_ours() && memory.windows.any_in(memory, Key::new(self.lkey()))
                 }
             }
         )+
@@ -167,6 +167,7 @@ window_methods!(MemoryRegion, OwnedRegion);
 /// region.deregister();
 /// # }
 /// ```
+#[doc(alias("ibv_mr", "ibv_dereg_mr"))]
 #[derive(Debug)]
 pub struct MemoryRegion {
     registration: Registration,

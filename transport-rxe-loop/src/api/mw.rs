@@ -15,18 +15,14 @@ use crate::trace;
 /// is invalidated, and no operation uses it any more. The peer that uses its key may be in another process.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::setup::inc_rkey;
-/// use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr, WindowBind};
-/// use transport_rxe_loop::{Access, Context, QpInit};
+/// use transport_rxe_loop::verbs::wr::WindowBind;
+/// use transport_rxe_loop::{Access, Context, RemoteAddr, SendWr, Wc, inc_rkey};
 ///
 /// let context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let mut cq = context.create_cq(16, None)?;
-/// let mut alice = pd.create_qp(&QpInit::new(&cq))?;
-/// let mut bob = pd.create_qp(&QpInit::new(&cq))?;
+/// let mut cq = context.cq(16).create()?;
+/// let mut alice = pd.qp(&cq).create()?;
+/// let mut bob = pd.qp(&cq).create()?;
 /// alice.connect(&port, &bob.endpoint(&port))?;
 /// bob.connect(&port, &alice.endpoint(&port))?;
 ///
@@ -43,7 +39,7 @@ use crate::trace;
 /// };
 /// let mut wait_for = |wr_id| loop {
 ///     let mut wcs = [Wc::default()];
-///     if cq.poll(&mut wcs)? > 0 {
+///     if !cq.poll(&mut wcs)?.is_empty() {
 ///         assert_eq!(wcs[0].result()?.wr_id(), wr_id);
 ///         return Ok::<_, Box<dyn std::error::Error>>(());
 ///     }
@@ -106,11 +102,11 @@ impl MemoryWindow {
             let other = claim(domain)?;
             entry = other;
         }
-        let windows = entry.memory.windows();
-        windows.add(entry.index, entry.generation, entry.key(), domain.number());
+        let windows = &entry.memory.windows;
+        windows.add(entry.index, entry.generation, entry.key(), domain.number);
         trace::event!(
             DEBUG,
-            pd = domain.number(),
+            pd = domain.number,
             rkey = entry.key().get(),
             "memory window allocated"
         );
@@ -122,7 +118,7 @@ impl MemoryWindow {
     pub fn rkey(&self) -> u32 {
         let key = || {
             let memory = self.memory()?;
-            memory.windows().key(self.entry.index)
+            memory.windows.key(self.entry.index)
         };
         key().unwrap_or(self.entry.key()).get()
     }
@@ -137,7 +133,7 @@ impl MemoryWindow {
 impl Drop for MemoryWindow {
     fn drop(&mut self) {
         if let Some(memory) = self.memory() {
-            memory.windows().remove(self.entry.index);
+            memory.windows.remove(self.entry.index);
             trace::event!(DEBUG, rkey = self.entry.key().get(), "memory window deallocated");
         }
         // A suspended process may still use the key, and so the region, whose deregistration waits for that.

@@ -40,7 +40,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// use transport_rxe_loop::{Limits, OpenOptions};
 ///
 /// let name = format!("example-{}", std::process::id());
-/// let limits = Limits { queue_pairs: 10_000, bytes: 64 << 20, ..Limits::default() };
+/// let limits = Limits::default().queue_pairs(10_000).bytes(64 << 20);
 /// let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0")?;
 /// assert_eq!(context.attributes().max_qp, 16_384);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -63,16 +63,11 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// Files in use must not be changed. Truncating one ends the processes that have it open by SIGBUS. After one was
 /// removed, processes that open the fabric create another one.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct OpenOptions {
     fabric: Option<String>,
     limits: Option<Limits>,
     link_layer: Option<LinkLayer>,
-    asks: Asks,
-}
-
-/// Options that hold for all of a process, as long as it is attached to the fabric.
-#[derive(Clone, Debug, Default)]
-struct Asks {
     /// The service threads of other processes copy to and from their memory.
     by_service: bool,
     /// The device imitates Linux' Soft-RoCE driver.
@@ -87,14 +82,12 @@ struct Asks {
 
 impl OpenOptions {
     /// The default options, with the fabric that `RXE_LOOP_FABRIC` names in the environment, or `default`.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the fabric's name, and overrides the environment. A name has at most 64 letters, digits, `_`, `.` and `-`,
     /// and does not begin with a dot.
-    #[must_use]
     pub fn fabric(mut self, name: &str) -> Self {
         self.fabric = Some(name.to_owned());
         self
@@ -103,7 +96,6 @@ impl OpenOptions {
     /// Sets the limits of a new fabric, and overrides `RXE_LOOP_LIMITS` [in the
     /// environment](Limits#from-the-environment). An existing fabric keeps its limits: see [`Context::attributes`] for
     /// those in force, and [`Context::other_limits`] for whether they differ.
-    #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
@@ -117,7 +109,6 @@ impl OpenOptions {
     /// No packet goes through a network interface.
     ///
     /// [`Port::is_ethernet`]: crate::Port::is_ethernet
-    #[must_use]
     pub const fn link_layer(mut self, link_layer: LinkLayer) -> Self {
         self.link_layer = Some(link_layer);
         self
@@ -126,9 +117,8 @@ impl OpenOptions {
     /// Memory of other processes that the device did not allocate is always copied by their service threads, as it is
     /// where the system refuses to copy: for testing that case. `RXE_LOOP_COPY=service` in the environment does the
     /// same. The first opening of a fabric decides for all of this process.
-    #[must_use]
     pub const fn copying_by_service(mut self) -> Self {
-        self.asks.by_service = true;
+        self.by_service = true;
         self
     }
 
@@ -137,17 +127,15 @@ impl OpenOptions {
     /// the environment does the same, for programs that can't be changed. It makes each poll slower, and takes 512 bytes of
     /// the fabric's memory for each completion queue; without it nothing is counted and no poll pays for it. The first opening
     /// of a fabric decides for all of this process.
-    #[must_use]
     pub const fn count_polls(mut self) -> Self {
-        self.asks.counts_polls = true;
+        self.counts_polls = true;
         self
     }
 
     /// Injects faults into the send requests of this process, and overrides `RXE_LOOP_FAULTS` in the environment. The
     /// first opening of a fabric decides for all of this process.
-    #[must_use]
     pub fn faults(mut self, faults: Faults) -> Self {
-        self.asks.faults = Some(faults);
+        self.faults = Some(faults);
         self
     }
 
@@ -169,30 +157,25 @@ impl OpenOptions {
     /// The [manual](crate::manual#imitation-of-soft-roce) has every deviation, and what of Soft-RoCE is not imitated.
     ///
     /// ```
-    /// use cq_core::transport::PollCq;
-    /// use cq_core::wc::{Wc, WcStatus};
-    /// use transport_rxe_loop::verbs::post::Post;
-    /// use transport_rxe_loop::verbs::wr::SendWr;
-    /// use transport_rxe_loop::{Access, OpenOptions, QpInit};
+    /// use transport_rxe_loop::{Access, OpenOptions, SendWr, Wc, WcStatus};
     ///
     /// let fabric = format!("as-rxe-{}", std::process::id());
     /// let context = OpenOptions::new().fabric(&fabric).imitate_rxe().open("loop0")?;
-    /// let mut cq = context.create_cq(16, None)?;
+    /// let mut cq = context.cq(16).create()?;
     /// assert_eq!(cq.capacity(), 31);
     /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+    /// let mut qp = pd.qp(&cq).create()?;
     /// qp.connect(&port, &qp.endpoint(&port))?;
     ///
-    /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(0, 64)?;
+    /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(..64)?;
     /// qp.post_send(&[SendWr::send(1, &[dead])])?;
     /// let mut wcs = [Wc::default(); 4];
-    /// while cq.poll(&mut wcs)? == 0 {}
+    /// while cq.poll(&mut wcs)?.is_empty() {}
     /// assert_eq!(wcs[0].status(), WcStatus::LOC_QP_OP_ERR); // and not LOC_PROT_ERR
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub const fn imitate_rxe(mut self) -> Self {
-        self.asks.imitates_rxe = true;
+        self.imitates_rxe = true;
         self
     }
 
@@ -215,29 +198,25 @@ impl OpenOptions {
     ///
     /// ```
     /// use cq_core::transport::{PollCq, PollError};
-    /// use cq_core::wc::Wc;
-    /// use transport_rxe_loop::verbs::post::Post;
-    /// use transport_rxe_loop::verbs::wr::RecvWr;
-    /// use transport_rxe_loop::{OpenOptions, QpAttr, QpInit, QpState};
+    /// use transport_rxe_loop::{OpenOptions, QpAttr, QpState, RecvWr, Wc};
     ///
     /// let fabric = format!("strict-{}", std::process::id());
     /// let context = OpenOptions::new().fabric(&fabric).strict().open("loop0")?;
-    /// let mut cq = context.create_cq(4, None)?;
+    /// let mut cq = context.cq(4).create()?;
     /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-    /// println!("{}", cq.demand()); // it lacks some
+    /// let mut qp = pd.qp(&cq).create()?;
+    /// println!("{}", cq.handle().demand()); // it lacks some
     ///
     /// qp.connect(&port, &qp.endpoint(&port))?;
-    /// qp.modify(&QpAttr::to(QpState::ERR))?;
+    /// qp.modify(&QpAttr::new().state(QpState::ERR))?;
     /// qp.post_recv(&[RecvWr::new(1, &[]); 5])?; // flushed at once
     /// let mut wcs = [Wc::default(); 8];
-    /// assert_eq!(cq.poll(&mut wcs)?, 4);
-    /// assert_eq!(cq.poll(&mut wcs), Err(PollError::Overrun { dropped: Some(1) }));
+    /// assert_eq!(cq.poll(&mut wcs)?.len(), 4);
+    /// assert_eq!(cq.poll(&mut wcs).unwrap_err(), PollError::Overrun { dropped: Some(1) });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub const fn strict(mut self) -> Self {
-        self.asks.is_strict = true;
+        self.is_strict = true;
         self
     }
 
@@ -251,11 +230,11 @@ impl OpenOptions {
             let (name, there_are) = (name.to_owned(), devices()?);
             return Err(OpenError::NoSuchDevice { name, there_are });
         }
-        let mut asks = self.asks.clone();
-        asks.by_service |= service_from_env()?;
-        asks.imitates_rxe |= imitates_from_env()?;
-        asks.counts_polls |= counts_from_env()?;
-        asks.is_strict |= strict_from_env()?;
+        let mut asks = self.clone();
+        asks.by_service |= service_from_env()? == Some(true);
+        asks.imitates_rxe |= imitates_from_env()? == Some(true);
+        asks.counts_polls |= counts_from_env()? == Some(true);
+        asks.is_strict |= strict_from_env()? == Some(true);
         if asks.faults.is_none() {
             asks.faults = faults::from_env()?;
         }
@@ -272,7 +251,7 @@ impl OpenOptions {
         let path = FabricPath::new(&named.map_err(AttachError::from)?);
         let (imitation, strict) = (Imitation::new(asks.imitates_rxe), Strict::new(asks.is_strict));
         let policy = Policy::new(asks.faults, imitation, strict);
-        let Asks { by_service, counts_polls, .. } = asks;
+        let Self { by_service, counts_polls, .. } = asks;
         let options = DeviceOptions { by_service, counts_polls, policy, link_layer };
         let device = Device::open(&path, &wanted.shape(), options)?;
         let in_force = device.engine.port.link_layer;
@@ -302,9 +281,9 @@ impl OpenOptions {
         let mut options = self.fabric(&name);
         // All tests' fabrics exist until the test process ends.
         let limits = options.limits.unwrap_or_default();
-        options.limits = Some(Limits { bytes: limits.bytes.min(6 << 20), ..limits });
+        options.limits = Some(limits.bytes(limits.bytes.min(6 << 20)));
         let context = options.open(device::NAME).unwrap();
-        let device = context.device();
+        let device = context.device;
         (context, device)
     }
 }
@@ -314,6 +293,7 @@ impl Context {
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
+    #[doc(alias("ibv_open_device", "ibv_close_device"))]
     pub fn open(name: &str) -> Result<Self, OpenError> {
         OpenOptions::new().open(name)
     }

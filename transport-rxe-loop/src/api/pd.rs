@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use cq_core::wc::Wc;
-use cq_verbs::setup::{Access, AddressError, AddressVector, InUse, MemoryOptions, Port, SrqInit};
+use cq_verbs::device::QpBuilder;
+use cq_verbs::setup::{
+    Access, AddressError, AddressVector, InUseError, MemoryOptions, Port, SrqInit,
+};
 
 use crate::api::ah::{self, AddressHandle};
 use crate::api::domain::Domain;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::mw::MemoryWindow;
-use crate::api::qp::{QpInit, QueuePair};
+use crate::api::qp::QueuePair;
 use crate::api::srq::SharedReceiveQueue;
-use crate::completion::channel::EventChannel;
 use crate::engine::requester::grh;
 use crate::error::{CreateError, RegisterError};
-use crate::lifecycle::Device;
 
 /// A protection domain.
 ///
@@ -40,22 +41,10 @@ use crate::lifecycle::Device;
 /// ```
 #[derive(Debug)]
 pub struct ProtectionDomain {
-    domain: Arc<Domain>,
+    pub(crate) domain: Arc<Domain>,
 }
 
 impl ProtectionDomain {
-    pub(super) fn new(
-        device: &'static Device,
-        events: &Arc<EventChannel>,
-    ) -> Result<Self, CreateError> {
-        Ok(Self { domain: Arc::new(Domain::new(device, events)?) })
-    }
-
-    #[cfg(test)]
-    pub(crate) const fn domain(&self) -> &Arc<Domain> {
-        &self.domain
-    }
-
     /// Allocates and registers memory of the device, zeroed. This is safe, and other processes copy it fastest. All of
     /// it is reserved in shared memory at once.
     ///
@@ -103,7 +92,7 @@ impl ProtectionDomain {
     /// there are too many regions.
     ///
     /// # Safety
-    /// What [`ProtectionDomain::register`](cq_verbs::device::ProtectionDomain::register) of the traits demands. This device
+    /// What [`ProtectionDomain::register`](cq_verbs::device::DevicePd::register) of the traits demands. This device
     /// never fails to deregister a region. The threads of other processes read and write the bytes, too.
     /// [Unmapping memory](MemoryRegion#unmapped-memory) before that is the program's mistake.
     #[allow(unsafe_code)]
@@ -121,6 +110,7 @@ impl ProtectionDomain {
     ///
     /// # Errors
     /// There are too many regions and windows.
+    #[doc(alias("ibv_alloc_mw", "ibv_dealloc_mw"))]
     pub fn alloc_mw(&self) -> Result<MemoryWindow, RegisterError> {
         MemoryWindow::new(&self.domain)
     }
@@ -130,7 +120,7 @@ impl ProtectionDomain {
     /// # Errors
     /// A capacity exceeds the device's limits, there are too many queue pairs, there is no memory, a queue belongs to
     /// another fabric, or the type can't use a shared receive queue.
-    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
+    pub fn create_qp(&self, init: &QpBuilder<'_, Self>) -> Result<QueuePair, CreateError> {
         QueuePair::new(&self.domain, init)
     }
 
@@ -172,9 +162,9 @@ impl ProtectionDomain {
     ///
     /// # Errors
     /// An object in it exists; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
         Arc::try_unwrap(self.domain).map(drop).map_err(|domain| {
-            InUse::new(
+            InUseError::new(
                 Self { domain },
                 "protection domain",
                 "its memory regions, windows, queue pairs, shared receive queues and address handles",

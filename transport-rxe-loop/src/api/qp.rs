@@ -9,14 +9,15 @@ mod validate;
 
 use std::sync::Arc;
 
+use cq_verbs::device::QpBuilder;
 use cq_verbs::setup::{
     CreateError, DeviceError, Errno, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
 
 use self::counted::Counted;
-use crate::api::cq::{CqHandle, Queue};
+use crate::api::cq::Queue;
 use crate::api::domain::Domain;
-use crate::api::srq::SharedReceiveQueue;
+use crate::api::pd::ProtectionDomain;
 use crate::conditions::{FORKED, PEER_SUSPENDED};
 use crate::engine::connection::Connection;
 use crate::engine::identity;
@@ -30,40 +31,33 @@ use crate::{sync, trace};
 
 pub use self::batch::Batch;
 
-/// The attributes of a new queue pair.
+/// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
+/// work on its queues.
 ///
 /// A queue pair whose sends alone complete in `send_cq` pushes there without a lock, which is faster. Creating another
 /// one for the queue, whatever for, ends that for good, and waits for a message that the first is carrying out; resizing
 /// and [moderating](crate::Cq::moderate) the queue do so, too.
-pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
-
-/// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
-/// work on its queues.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-/// use transport_rxe_loop::{Access, Context, QpInit};
+/// use transport_rxe_loop::{Access, Context, RecvWr, SendWr, Wc};
 ///
 /// let context = Context::open("loop0")?;
 /// let pd = context.alloc_pd()?;
-/// let (mut cq, mut peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
-/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
-/// let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+/// let (mut cq, mut peer_cq) = (context.cq(16).create()?, context.cq(16).create()?);
+/// let mut qp = pd.qp(&cq).create()?;
+/// let mut peer = pd.qp(&peer_cq).create()?;
 /// let port = context.port(1)?;
 /// qp.connect(&port, &peer.endpoint(&port))?;
 /// peer.connect(&port, &qp.endpoint(&port))?;
 ///
 /// let region = pd.allocate(64, Access::LOCAL_WRITE)?;
-/// peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+/// peer.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?;
 /// qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
 /// let mut wcs = [Wc::default(); 4];
-/// while peer_cq.poll(&mut wcs)? == 0 {}
+/// while peer_cq.poll(&mut wcs)?.is_empty() {}
 /// assert_eq!(wcs[0].result()?.byte_len(), 5);
-/// while cq.poll(&mut wcs)? == 0 {}
+/// while cq.poll(&mut wcs)?.is_empty() {}
 /// assert_eq!(wcs[0].wr_id(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -85,9 +79,9 @@ pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 ///   that are changed meanwhile do not.
 ///
 /// # Unreliable transports
-/// An unreliable connection ([`QpType::Uc`]) sends and writes, and waits for no receive and no answer. A message that
+/// An unreliable connection ([`QpType::UC`]) sends and writes, and waits for no receive and no answer. A message that
 /// its peer does not take is lost without a report: because there is no receive, a key is wrong, a right is missing, or
-/// the peer is not ready or [suspended](crate::manual#suspended-processes). [Datagrams](Self::to) ([`QpType::Ud`]) go to the queue pair with the number and the queue key.
+/// the peer is not ready or [suspended](crate::manual#suspended-processes). [Datagrams](Self::to) ([`QpType::UD`]) go to the queue pair with the number and the queue key.
 ///
 /// - A receive that can't hold a message fails with its queue pair; the sender succeeds. An error of the sender's own
 ///   side fails its request, and its queue pair goes to [SQE](QpState::SQE), where receives go on.
@@ -110,6 +104,7 @@ pub type QpInit<'a> = cq_verbs::setup::QpInit<'a, CqHandle, SharedReceiveQueue>;
 /// qp.destroy();
 /// # }
 /// ```
+#[doc(alias("ibv_qp", "ibv_post_send", "ibv_post_recv", "ibv_destroy_qp"))]
 #[derive(Debug)]
 pub struct QueuePair {
     pub(crate) claimed: ClaimedQp,
@@ -137,9 +132,15 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    pub(crate) fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
-        let QpInit { qp_type, mut caps, sq_sig_all, srq, .. } = *init;
+    pub(crate) fn new(
+        domain: &Arc<Domain>,
+        init: &QpBuilder<'_, ProtectionDomain>,
+    ) -> Result<Self, CreateError> {
+        let QpBuilder { qp_type, mut caps, sq_sig_all, srq, .. } = *init;
         let (engine, has_srq) = (domain.engine(), srq.is_some());
+        if !QpType::KNOWN.contains(&qp_type) {
+            return Err(CreateError::UnknownType(qp_type));
+        }
         if has_srq {
             (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
         }
@@ -150,10 +151,10 @@ impl QueuePair {
         }
         validate::check(&caps)?;
         let [max_send_wr, max_recv_wr] = behavior.capacities;
-        let rounded = QpCaps { max_send_wr, max_recv_wr, ..caps };
-        let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
+        let rounded = caps.max_send_wr(max_send_wr).max_recv_wr(max_recv_wr);
+        let setup = || setup(domain, &init.caps(rounded));
         let claimed =
-            deaths::retry_after_recovery(domain.device(), || ClaimedQp::new(engine, setup()?))?;
+            deaths::retry_after_recovery(domain.device, || ClaimedQp::new(engine, setup()?))?;
         let free_slots = FreeSlots::all(claimed.queue.slot.send.posted());
         let received = claimed.queue.slot.recv.completed_acquire();
         let given = QpAttr::new();
@@ -165,8 +166,8 @@ impl QueuePair {
             sq_sig_all,
             has_srq,
             given,
-            send_cq: Arc::clone(init.send_cq.queue()),
-            recv_cq: Arc::clone(init.recv_cq.queue()),
+            send_cq: Arc::clone(&init.send_cq.queue),
+            recv_cq: Arc::clone(&init.recv_cq.queue),
             free_slots,
             connection: None,
             received,
@@ -199,7 +200,7 @@ impl QueuePair {
 
     #[inline]
     fn current_state(&self) -> QpState {
-        identity::read(self.claimed.queue.slot).state()
+        identity::read(&self.claimed.queue.slot.identity).state()
     }
 
     /// The capacities, as requested. Those of receives are 0 with a shared receive queue.
@@ -241,7 +242,7 @@ impl QueuePair {
     #[must_use]
     pub fn has_windows(&self) -> bool {
         let engine = self.claimed.queue.engine;
-        engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.claimed.number)
+        engine.shm.is_ours() && engine.memory.windows.any_of(engine.memory, self.claimed.number)
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them ([Q1](cq_core::contract#q1)). RESET drops
@@ -270,7 +271,7 @@ impl QueuePair {
             self.given = QpAttr::new();
             return Ok(());
         }
-        self.given = attr.without(QpAttrMask::ONCE).over(self.given);
+        self.given = attr.without(QpAttrMask::ONCE).or(self.given);
         self.changed(attr, from, to)
     }
 
@@ -283,9 +284,12 @@ impl QueuePair {
 }
 
 /// The setup of a queue pair, if all its objects belong to one fabric.
-pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
-    let (engine, srq) = (domain.engine(), init.srq.map(SharedReceiveQueue::shared));
-    let cqs = [init.send_cq, init.recv_cq].map(CqHandle::queue);
+pub(crate) fn setup(
+    domain: &Arc<Domain>,
+    init: &QpBuilder<'_, ProtectionDomain>,
+) -> Result<Setup, CreateError> {
+    let (engine, srq) = (domain.engine(), init.srq.map(|srq| &srq.shared));
+    let cqs = [init.send_cq, init.recv_cq].map(|cq| &cq.queue);
     let is_near = srq.is_none_or(|srq| srq.is_of(engine));
     if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
         return Err(CreateError::OtherContext);
@@ -294,10 +298,10 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
     Ok(Setup {
         qp_type: init.qp_type,
         caps: init.caps,
-        domain: domain.number(),
+        domain: domain.number,
         cqs: cqs.map(|cq| cq.index),
-        srq: srq.map_or(SrqNumber::NONE, |srq| srq.number()),
-        events: Arc::clone(domain.events()),
+        srq: srq.map_or(SrqNumber::NONE, |srq| srq.number),
+        events: Arc::clone(&domain.events),
         _uses: Box::new((Arc::clone(domain), counted)),
     })
 }

@@ -1,10 +1,10 @@
 //! Shared receive queues: several queue pairs take their receives from one queue (Q9).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use cq_verbs::post::{PostError, Refused};
-use cq_verbs::setup::{ArmLimitError, DeviceError, Errno, InUse, SrqInit};
+use cq_verbs::post::{PostError, WrError};
+use cq_verbs::setup::{ArmLimitError, DeviceError, Errno, InUseError, SrqInit};
 use cq_verbs::wr::RecvWr;
 
 use super::cq::Queue as Cq;
@@ -14,7 +14,7 @@ use crate::conditions::{FORKED, no_memory};
 use crate::engine::entry::SrqSlot;
 use crate::engine::ring::{MAX_QP_WR, Ring, RingLayout, put_all};
 use crate::engine::{self, Engine, complete, identity, send_queue};
-use crate::error::{CreateError, Limit};
+use crate::error::{CreateError, LimitKind};
 use crate::lifecycle::deaths;
 use crate::memory::sge::MAX_SGE;
 use crate::protocol::number::{CqIndex, Position, QpNumber, SrqNumber};
@@ -30,10 +30,12 @@ const _: () = assert!(MAX_SRQ_WR as usize <= MAX_SLOTS);
 
 fn check(init: &SrqInit) -> Result<(), CreateError> {
     if init.max_wr == 0 {
-        return Err(CreateError::Zero(Limit::SrqWr));
+        return Err(CreateError::Zero(LimitKind::SrqWr));
     }
-    let limits =
-        [(Limit::SrqWr, init.max_wr, MAX_SRQ_WR), (Limit::SrqSge, init.max_sge, MAX_SGE as u32)];
+    let limits = [
+        (LimitKind::SrqWr, init.max_wr, MAX_SRQ_WR),
+        (LimitKind::SrqSge, init.max_sge, MAX_SGE as u32),
+    ];
     match limits.into_iter().find(|&(_, asked, max)| asked > max) {
         Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
         None => Ok(()),
@@ -45,7 +47,8 @@ fn check(init: &SrqInit) -> Result<(), CreateError> {
 pub struct Shared {
     engine: &'static Engine,
     slot: &'static SrqSlot,
-    number: SrqNumber,
+    /// Its number.
+    pub number: SrqNumber,
     /// The number by which posting finds its entry, and need not look at anything else; that of no entry if a slot is
     /// free only when its completion was polled.
     usual: SrqNumber,
@@ -66,30 +69,25 @@ impl Shared {
         let bytes = shape.bytes() + engine::srq::bytes(max_wr);
         let extent = Extent::allocate(engine.shm, bytes)?;
         let (ring_at, slots_at) = (extent.offset(), extent.offset() + shape.bytes() as u32);
-        let srqs = engine.srqs();
-        let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
+        let srqs = &engine.srqs;
+        let full = CreateError::TableFull { what: LimitKind::SharedReceiveQueues, max: srqs.len() };
         let (index, generation) = srqs.claim(engine.shm.attachment()).ok_or(full)?;
         let number: SrqNumber = identity::number_of(srqs, index, generation);
         let (slot, none) = (srqs.at(index), no_memory(bytes));
         let ring = shape.ring(engine.shm, ring_at).ok_or(none)?;
         let queue = engine::srq::at(engine.shm, slot, slots_at, max_wr).ok_or(none)?;
         shape.record(&slot.ring, ring_at);
-        sync::store(&slot.pd, domain.number());
+        sync::store(&slot.pd, domain.number);
         sync::store(&slot.slots_at, slots_at);
         sync::store(&slot.capacity, max_wr);
         slot.pool.begin();
         sync::release(&slot.number, number.get());
-        domain.events().attach(Source::Srq(index));
+        domain.events.attach(Source::Srq(index));
         let is_late = engine.policy.frees_receives_late();
         let usual = if is_late { SrqNumber::NEVER } else { number };
         let (cqs, domain) = (Mutex::default(), Arc::clone(domain));
         trace::event!(DEBUG, srq = number.get(), capacity = max_wr, "shared receive queue created");
         Ok(Self { engine, slot, number, usual, ring, max_wr, queue, cqs, domain, _extent: extent })
-    }
-
-    /// Its number.
-    pub const fn number(&self) -> SrqNumber {
-        self.number
     }
 
     /// The receives that it holds.
@@ -104,12 +102,12 @@ impl Shared {
 
     /// Receives complete in this queue, of one more queue pair.
     pub fn completes_in(&self, cq: &Arc<Cq>) {
-        self.cqs().entry(cq.index).or_insert_with(|| (Arc::clone(cq), 0)).1 += 1;
+        sync::lock(&self.cqs).entry(cq.index).or_insert_with(|| (Arc::clone(cq), 0)).1 += 1;
     }
 
     /// Of one queue pair that [did](Self::completes_in), none complete there any more.
     pub fn no_longer_completes_in(&self, cq: &Arc<Cq>) {
-        let mut cqs = self.cqs();
+        let mut cqs = sync::lock(&self.cqs);
         let takers = cqs.get_mut(&cq.index).map_or(0, |(_, takers)| {
             *takers -= 1;
             *takers
@@ -119,26 +117,22 @@ impl Shared {
         }
     }
 
-    fn cqs(&self) -> MutexGuard<'_, BTreeMap<CqIndex, (Arc<Cq>, usize)>> {
-        self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether another receive may be posted where that is not the [usual](Self::usual) case.
     #[cold]
-    fn check_takes_another(&self) -> Result<(), Refused> {
+    fn check_takes_another(&self) -> Result<(), WrError> {
         if !self.is_there() {
-            return Err(Refused::WrongState);
+            return Err(WrError::WrongState);
         }
         // First: what is pushed meanwhile is then missed, and not counted twice.
         let unpolled = self.unpolled();
         let is_full = unpolled + self.queue.used() >= self.max_wr;
-        if is_full { Err(Refused::QueueFull) } else { Ok(()) }
+        if is_full { Err(WrError::QueueFull) } else { Ok(()) }
     }
 
     /// The receives whose completions were pushed and not polled.
     fn unpolled(&self) -> u32 {
         let mut unpolled = 0;
-        for (cq, _) in self.cqs().values() {
+        for (cq, _) in sync::lock(&self.cqs).values() {
             // Where a suspended process pushes, what has completed does not count, as on the ordinary device.
             let _suspended = cq.look_through(|wc, tag| {
                 let whose = || self.engine.qp(QpNumber::new(wc.qp_num())).srq();
@@ -163,7 +157,7 @@ impl Shared {
                     // The others are not waited for: all of them may be corrupted by another process.
                     return None;
                 }
-                let slot = self.queue.find_free(taken.slot());
+                let slot = self.queue.find_free(taken.slot);
                 if slot.is_some() {
                     return slot;
                 }
@@ -180,7 +174,7 @@ impl Drop for Shared {
             return;
         }
         // Before its number is cleared: an event that is being taken reads it.
-        self.domain.events().detach(Source::Srq(self.engine.srqs().index(self.number)));
+        self.domain.events.detach(Source::Srq(self.engine.srqs.index(self.number)));
         sync::release(&self.slot.number, 0);
         self.slot.life().end(self.engine.shm.attachment());
         trace::event!(DEBUG, srq = self.number.get(), "shared receive queue destroyed");
@@ -191,32 +185,28 @@ impl Drop for Shared {
 /// the order in which it took them. Their lkeys are those of this queue's protection domain, not of the queue pair's.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
 /// use transport_rxe_loop::verbs::async_event::{AsyncEventType, Element};
 /// use transport_rxe_loop::verbs::async_event::AsyncEvents;
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::wr::{RecvWr, SendWr};
-/// use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
+/// use transport_rxe_loop::{Access, Context, RecvWr, SendWr, SrqInit, Wc};
 ///
 /// let mut context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let mut cq = context.create_cq(64, None)?;
-/// let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
-/// let of_srq = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-/// let (mut first, mut second) = (pd.create_qp(&of_srq)?, pd.create_qp(&of_srq)?);
+/// let mut cq = context.cq(64).create()?;
+/// let mut srq = pd.create_srq(&SrqInit::new(64))?;
+/// let of_srq = pd.qp(&cq).srq(&srq);
+/// let (mut first, mut second) = (of_srq.create()?, of_srq.create()?);
 /// first.connect(&port, &second.endpoint(&port))?;
 /// second.connect(&port, &first.endpoint(&port))?;
 ///
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-/// srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
+/// srq.post_recv(&[RecvWr::new(1, &[region.sge(..2048)?]), RecvWr::new(2, &[region.sge(2048..4096)?])])?;
 /// srq.arm_limit(1)?;
 /// first.post_send(&[SendWr::send_inline(3, b"hello").unsignaled()])?;
 /// second.post_send(&[SendWr::send_inline(4, b"world").unsignaled()])?;
 ///
 /// let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
 /// while polled < wcs.len() {
-///     polled += cq.poll(&mut wcs[polled..])?;
+///     polled += cq.poll(&mut wcs[polled..])?.len();
 /// }
 /// // Which of the two messages comes first is open.
 /// let mut takers = wcs.map(|wc| wc.qp_num());
@@ -245,9 +235,10 @@ impl Drop for Shared {
 /// srq.destroy();
 /// # }
 /// ```
+#[doc(alias("ibv_srq", "ibv_post_srq_recv", "ibv_modify_srq", "ibv_destroy_srq"))]
 #[derive(Debug)]
 pub struct SharedReceiveQueue {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     caps: SrqInit,
     /// The slot where the search for a free one begins.
     next: u32,
@@ -256,12 +247,8 @@ pub struct SharedReceiveQueue {
 impl SharedReceiveQueue {
     pub(crate) fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
         check(init)?;
-        let shared = deaths::retry_after_recovery(domain.device(), || Shared::new(domain, init))?;
+        let shared = deaths::retry_after_recovery(domain.device, || Shared::new(domain, init))?;
         Ok(Self { shared: Arc::new(shared), caps: *init, next: 0 })
-    }
-
-    pub(crate) const fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// The queue's number, which its asynchronous events carry.
@@ -290,14 +277,14 @@ impl SharedReceiveQueue {
         result
     }
 
-    fn put(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn put(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), WrError> {
         if wr.sges.len() > self.caps.max_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_sge });
+            return Err(WrError::TooManySges { max: self.caps.max_sge });
         }
         if self.shared.slot.number() != self.shared.usual {
             self.shared.check_takes_another()?;
         }
-        let slot = self.shared.find_free(self.next).ok_or(Refused::QueueFull)?;
+        let slot = self.shared.find_free(self.next).ok_or(WrError::QueueFull)?;
         self.shared.ring.write_recv(Position::new(slot.into()), wr);
         self.shared.queue.put(slot, position);
         self.next = slot + 1;
@@ -348,10 +335,10 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     /// A queue pair uses it; the handle is returned (EBUSY, [Q11](cq_core::contract#q11)).
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
+    pub fn destroy(self) -> Result<(), InUseError<Self>> {
         let Self { shared, caps, next } = self;
         Arc::try_unwrap(shared).map(drop).map_err(|shared| {
-            InUse::new(Self { shared, caps, next }, "shared receive queue", "its queue pairs")
+            InUseError::new(Self { shared, caps, next }, "shared receive queue", "its queue pairs")
         })
     }
 }

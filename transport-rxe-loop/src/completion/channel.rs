@@ -12,19 +12,20 @@ mod source;
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use cq_core::transport::{EventError, Woken};
 use cq_verbs::descriptor;
 use rustix::io::Errno;
+use thiserror::Error;
 
 use self::source::count;
 pub use self::source::{QP_EVENTS, Source, nodes};
 use super::Completions;
 use super::fifo::{self, Fifo};
 use crate::conditions::FORKED;
-use crate::error::{CreateError, Limit};
+use crate::error::{CreateError, LimitKind};
 use crate::protocol::channel::{Board, EventNode, Events, Owned, Pipe, Unopened};
 use crate::protocol::life::Life;
 use crate::protocol::number::ChannelIndex;
@@ -58,13 +59,14 @@ fn events(
     index: ChannelIndex,
 ) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
     let node = move |number| Source::from_number(number, completions).node(completions);
-    Events::new(&completions.channel(index).board, index, node)
+    Events::new(&completions.channels.at(index).board, index, node)
 }
 
 /// A channel's table entry and its descriptor. It is freed with its last user.
 #[derive(Debug)]
 pub struct EventChannel {
-    completions: &'static Completions,
+    /// The process state that the channel belongs to.
+    pub completions: &'static Completions,
     index: ChannelIndex,
     generation: u32,
     /// The one that the program knows. The device uses another one once the program has closed it.
@@ -74,24 +76,14 @@ pub struct EventChannel {
 }
 
 /// Why a channel could not be created.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ChannelError {
     /// The device refuses.
-    Create(CreateError),
+    #[error(transparent)]
+    Create(#[from] CreateError),
     /// Its FIFO can't be had.
-    System(SystemError),
-}
-
-impl From<CreateError> for ChannelError {
-    fn from(why: CreateError) -> Self {
-        Self::Create(why)
-    }
-}
-
-impl From<SystemError> for ChannelError {
-    fn from(why: SystemError) -> Self {
-        Self::System(why)
-    }
+    #[error(transparent)]
+    System(#[from] SystemError),
 }
 
 impl From<ChannelError> for CreateError {
@@ -109,34 +101,29 @@ impl EventChannel {
             return Err(CreateError::from(FORKED).into());
         }
         let channels = &completions.channels;
-        let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
+        let full = CreateError::TableFull { what: LimitKind::Channels, max: channels.len() };
         let (index, generation) = channels.claim(completions.shm.attachment()).ok_or(full)?;
         events(completions, index).begin();
-        sync::store(&completions.channel(index).owed, 0);
+        sync::store(&completions.channels.at(index).owed, 0);
         match fifo::make(&completions.shm.path().fifo(index.get())) {
             Ok(fd) => {
                 let fd = Arc::new(fd);
                 completions.fifos.keep(index, generation, Arc::clone(&fd));
                 let owned = Arc::default();
-                completions.registered().insert(index, Arc::clone(&owned));
+                sync::lock(&completions.registered).insert(index, Arc::clone(&owned));
                 trace::event!(DEBUG, channel = index.get(), "channel created");
                 Ok(Self { completions, index, generation, fd, owned })
             }
             Err(error) => {
-                completions.channel(index).life().end(completions.shm.attachment());
+                completions.channels.at(index).life().end(completions.shm.attachment());
                 Err(error.into())
             }
         }
     }
 
-    /// The process state that the channel belongs to.
-    pub const fn completions(&self) -> &'static Completions {
-        self.completions
-    }
-
     /// Attaches a source: its events are passed to this channel. A forked child attaches none.
     pub fn attach(&self, source: Source) {
-        self.events().attach(source.to_number(self.completions), &mut lock(&self.owned));
+        self.events().attach(source.to_number(self.completions), &mut sync::lock(&self.owned));
     }
 
     /// Detaches a source, and discards its unread events.
@@ -145,12 +132,12 @@ impl EventChannel {
             return;
         }
         let (source, pipe) = (source.to_number(self.completions), self.pipe());
-        let gone = self.events().detach(source, &mut lock(&self.owned), &pipe);
+        let gone = self.events().detach(source, &mut sync::lock(&self.owned), &pipe);
         if let Some(gone) = gone {
-            self.events().read_away(gone, || lock(&self.owned), &pipe);
+            self.events().read_away(gone, || sync::lock(&self.owned), &pipe);
         }
         if pipe.was_torn() {
-            restore(&self.events(), &lock(&self.owned), &pipe);
+            restore(&self.events(), &sync::lock(&self.owned), &pipe);
         }
     }
 
@@ -166,7 +153,7 @@ impl EventChannel {
     /// This is a forked child, and the channel its parent's.
     pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Result<Option<T>, EventError> {
         self.check()?;
-        let (owned, fifo) = (lock(&self.owned), self.fifo());
+        let (owned, fifo) = (sync::lock(&self.owned), self.fifo());
         let pipe = Fifo::new(|| fifo.clone());
         if self.was_reopened() {
             restore(&self.events(), &owned, &pipe);
@@ -185,14 +172,14 @@ impl EventChannel {
         let pipe = Fifo::new(|| None);
         let raised = self.events().raise(source.to_number(self.completions), || true, &pipe);
         if let Err(Unopened) = raised {
-            sync::release(&self.completions.channel(self.index).owed, PARKED);
+            sync::release(&self.completions.channels.at(self.index).owed, PARKED);
         }
     }
 
     /// As a thread does that takes events.
     #[cfg(test)]
     pub fn hold(&self) -> impl Drop {
-        lock(&self.owned)
+        sync::lock(&self.owned)
     }
 
     /// A forked child has the parent's descriptor, and must not drain it.
@@ -208,7 +195,7 @@ impl EventChannel {
         self.check()?;
         let fd = self.fifo().ok_or(EventError::Device(Errno::BADF.raw_os_error()))?;
         if self.was_reopened() {
-            restore(&self.events(), &lock(&self.owned), &self.pipe());
+            restore(&self.events(), &sync::lock(&self.owned), &self.pipe());
         }
         descriptor::block(fd.unchecked(), deadline)
     }
@@ -246,12 +233,12 @@ impl Drop for EventChannel {
         }
         {
             // Nobody does what is owed to it meanwhile, or opens the descriptor again.
-            let _owned = lock(&self.owned);
-            self.completions.registered().remove(&self.index);
+            let _owned = sync::lock(&self.owned);
+            sync::lock(&self.completions.registered).remove(&self.index);
             self.completions.fifos.forget(self.index);
             remove(self.completions, self.index);
         }
-        self.completions.channel(self.index).life().end(self.completions.shm.attachment());
+        self.completions.channels.at(self.index).life().end(self.completions.shm.attachment());
         trace::event!(DEBUG, channel = self.index.get(), "channel destroyed");
     }
 }
@@ -285,7 +272,7 @@ pub fn remove(completions: &'static Completions, index: ChannelIndex) {
 /// that the source has now.
 pub fn raise(completions: &'static Completions, source: Source, is_meant: impl Fn() -> bool) {
     let Some(index) = source.node(completions).channel() else { return };
-    let Some((_, generation)) = completions.channel(index).life().holder() else { return };
+    let Some((_, generation)) = completions.channels.at(index).life().holder() else { return };
     let (number, pipe) = (source.to_number(completions), pipe(completions, index, generation));
     if let Err(Unopened) = events(completions, index).raise(number, is_meant, &pipe) {
         call(completions, index, PARKED);
@@ -307,7 +294,7 @@ pub fn recover(completions: &'static Completions) {
 
 /// Has the owner of a channel do something.
 fn call(completions: &'static Completions, index: ChannelIndex, owed: u32) {
-    let channel = completions.channel(index);
+    let channel = completions.channels.at(index);
     let Some((attachment, _)) = channel.life().holder() else { return };
     sync::fetch_update(&channel.owed, |seen| Some(seen | owed));
     completions.shm.call(attachment);
@@ -324,7 +311,7 @@ pub fn signal_pending(completions: &'static Completions) {
         if owed == 0 {
             continue;
         }
-        let registered = completions.registered().get(&index).map(Arc::clone);
+        let registered = sync::lock(&completions.registered).get(&index).map(Arc::clone);
         let (Some(owned), Some((_, generation))) = (registered, channel.life().holder()) else {
             continue;
         };
@@ -357,13 +344,10 @@ fn lock_registered<'o>(
     index: ChannelIndex,
     owned: &'o Arc<Mutex<Owned>>,
 ) -> Option<MutexGuard<'o, Owned>> {
-    let locked = lock(owned);
-    let is_there = completions.registered().get(&index).is_some_and(|of| Arc::ptr_eq(of, owned));
+    let locked = sync::lock(owned);
+    let is_there =
+        sync::lock(&completions.registered).get(&index).is_some_and(|of| Arc::ptr_eq(of, owned));
     is_there.then_some(locked)
-}
-
-fn lock(owned: &Mutex<Owned>) -> MutexGuard<'_, Owned> {
-    owned.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The descriptor of the channel at an index, of a generation.
@@ -383,7 +367,7 @@ fn open(completions: &'static Completions, index: ChannelIndex) -> Result<KeptFd
 
 /// Closes the descriptors of other processes' channels that have ended.
 pub fn close_ended(completions: &'static Completions) {
-    let generation = |index| Some(completions.channel(index).life().holder()?.1);
+    let generation = |index| Some(completions.channels.at(index).life().holder()?.1);
     completions.fifos.retain(|index, of| generation(index) == Some(of));
 }
 

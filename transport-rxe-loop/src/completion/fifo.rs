@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::protocol::number::ChannelIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::{KeptFd, above_streams};
 use crate::shm::system::SystemError;
+use crate::sync;
 
 /// Creates a FIFO of this name and opens it. A stale file of the name is removed.
 pub fn make(path: &Path) -> Result<KeptFd, SystemError> {
@@ -172,7 +173,7 @@ impl Fifos {
 
     fn at(&self, index: ChannelIndex) -> MutexGuard<'_, Open> {
         let index = index.get() as usize & (self.0.len() - 1);
-        self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0[index])
     }
 }
 

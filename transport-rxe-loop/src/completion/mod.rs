@@ -20,8 +20,7 @@ pub mod view;
 pub mod wakeup;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cq_core::queue::Control;
 use cq_core::queue::raw::Slot;
@@ -39,15 +38,17 @@ use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::plan::Plan;
 use crate::shm::recovery::DeathRecovery;
-use crate::shm::table::{Entry, Table};
+use crate::shm::table::{Entry, Table, opaque};
 
 /// A process' completion queues and channels.
 pub struct Completions {
     pub shm: &'static Shm,
     /// A thread that waits for a lock serves copy requests of other processes meanwhile.
     pub memory: &'static Memory,
-    cqs: Table<'static, CqSlot>,
-    channels: Table<'static, ChannelSlot>,
+    /// All completion queues.
+    pub cqs: Table<'static, CqSlot>,
+    /// All channels.
+    pub channels: Table<'static, ChannelSlot>,
     /// Unread events of shared receive queues and queue pairs, by their [sources](Source).
     nodes: &'static [EventNode],
     counters: &'static [PollCounters],
@@ -64,7 +65,7 @@ pub struct Completions {
     /// Queues that have overrun, and whose queue pairs are still to be failed.
     pub overran: Overran,
     /// Moderated queues of this process.
-    moderated: Mutex<BTreeSet<CqIndex>>,
+    pub moderated: Mutex<BTreeSet<CqIndex>>,
 }
 
 /// The tables of [`Completions`].
@@ -134,36 +135,9 @@ impl Completions {
         &self.counters[self.cqs.index(index).get() as usize]
     }
 
-    /// All completion queues.
-    pub const fn cqs(&self) -> &Table<'static, CqSlot> {
-        &self.cqs
-    }
-
-    /// The channel at an index. Any index is valid.
-    #[inline]
-    pub fn channel(&self, index: ChannelIndex) -> &'static ChannelSlot {
-        self.channels.at(index)
-    }
-
-    /// All channels.
-    #[cfg(test)]
-    pub const fn channels(&self) -> &Table<'static, ChannelSlot> {
-        &self.channels
-    }
-
     /// The numbers of completion queues, shared receive queues and queue pairs.
     const fn sources(&self) -> [u32; 3] {
         [self.cqs.len(), self.srqs, self.qps]
-    }
-
-    /// The channels of this process.
-    fn registered(&self) -> MutexGuard<'_, BTreeMap<ChannelIndex, Arc<Mutex<Owned>>>> {
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Moderated queues of this process, which the service thread checks.
-    pub fn moderated(&self) -> MutexGuard<'_, BTreeSet<CqIndex>> {
-        self.moderated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Discards the unread events of an object whose process died.
@@ -188,8 +162,4 @@ impl DeathRecovery for &'static Completions {
     }
 }
 
-impl fmt::Debug for Completions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Completions").finish_non_exhaustive()
-    }
-}
+opaque!(Completions);

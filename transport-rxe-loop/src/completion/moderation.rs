@@ -11,6 +11,7 @@ use super::wakeup::Wakeup;
 use crate::protocol::moderation::{EventAction, PushSummary, until};
 use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
+use crate::sync;
 
 /// Summarizes completions for moderation. `lost` tells whether any were dropped.
 pub fn push_summary(entries: &[Tagged], lost: bool) -> PushSummary {
@@ -35,7 +36,7 @@ pub fn wakeup(
 /// The queue at `index` is about to be destroyed: the service thread no longer checks it.
 pub fn forget(completions: &'static Completions, index: CqIndex) {
     if completions.shm.is_ours() {
-        completions.moderated().remove(&index);
+        sync::lock(&completions.moderated).remove(&index);
     }
 }
 
@@ -43,7 +44,7 @@ pub fn forget(completions: &'static Completions, index: CqIndex) {
 /// many nanoseconds there is nothing to do about any.
 pub fn look_at_all(completions: &'static Completions, requests: impl RequestHooks) -> Option<u64> {
     // Most processes have none, and pay nothing for it.
-    let moderated: Vec<_> = completions.moderated().iter().copied().collect();
+    let moderated: Vec<_> = sync::lock(&completions.moderated).iter().copied().collect();
     moderated.into_iter().filter_map(|index| look(completions, index, requests)).min()
 }
 

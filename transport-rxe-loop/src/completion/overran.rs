@@ -1,11 +1,12 @@
 //! Completion queues that were found to have overrun, while one was repaired or given up. The engine
 //! [takes](Overran::take) them from here and fails their queue pairs.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cq_core::transport::CqKey;
 
 use crate::protocol::requests::Reminder;
+use crate::sync;
 
 /// The overrun queues that this process has found.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub struct Overran {
 impl Overran {
     /// Records an overrun queue. The process that overran it may have died before it failed its queue pairs.
     pub fn report(&self, queue: CqKey) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = sync::lock(&self.queues);
         if !queues.contains(&queue) {
             queues.push(queue);
         }
@@ -34,6 +35,6 @@ impl Overran {
     /// Takes one of them.
     #[cold]
     pub fn take(&self) -> Option<CqKey> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        sync::lock(&self.queues).pop()
     }
 }

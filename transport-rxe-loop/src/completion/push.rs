@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::slice;
 
 use cq_core::queue::raw::RawQueue;
-use cq_core::queue::{Channel, Dropped, NoChannel, Tagged};
+use cq_core::queue::{DroppedError, NoChannel, QueueChannel, Tagged};
 #[cfg(test)]
 use cq_core::wc::Wc;
 
@@ -47,7 +47,7 @@ impl Pushed {
 /// Records that an event is due.
 struct Disarmed(Cell<EventAction>);
 
-impl Channel for &Disarmed {
+impl QueueChannel for &Disarmed {
     const RAISES: bool = true;
 
     fn notify(&self) {
@@ -128,13 +128,13 @@ fn overran(slot: &CqSlot) -> Lost {
 
 /// Adds completions, under the lock.
 #[inline(always)]
-fn push_to<C: Channel>(
+fn push_to<C: QueueChannel>(
     fanin: &Fanin,
     ring: &mut RawQueue<'_>,
     channel: C,
     entries: &[Tagged],
     requests: impl RequestHooks,
-) -> Result<(), Dropped> {
+) -> Result<(), DroppedError> {
     let settle = |part: &[Tagged]| requests.settle_all(part);
     match entries {
         [entry] => fanin.push(ring, channel, entry, settle),
@@ -177,7 +177,7 @@ fn push_otherwise(
         sync::store(&slot.dropped, sync::load(&slot.dropped).saturating_add(dropped));
     } else if is_full {
         requests.settle_all(entries);
-        pushed = Err(producer.overrun(entries.len() as u32));
+        pushed = Err(producer.mark_overrun(entries.len() as u32));
     } else {
         place(&slot.fanin, entries, requests);
         let settle = |part: &[Tagged]| requests.settle_all(part);

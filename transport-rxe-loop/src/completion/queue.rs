@@ -7,7 +7,7 @@ use cq_core::queue::{Control, Position};
 use cq_core::transport::CqKey;
 
 use super::Completions;
-use crate::error::{CreateError, Limit};
+use crate::error::{CreateError, LimitKind};
 use crate::protocol::channel::EventNode;
 use crate::protocol::fanin::{Fanin, Location};
 use crate::protocol::life::Life;
@@ -79,7 +79,7 @@ pub fn allocate(
     promised: u32,
     is_exact: bool,
 ) -> Result<(Location, Extent), CreateError> {
-    let what = Limit::Cqe;
+    let what = LimitKind::Cqe;
     if promised == 0 {
         return Err(CreateError::Zero(what));
     }

@@ -50,7 +50,7 @@ impl Connections {
             return Err(errno);
         }
         if let Err(Unsent::NoListener | Unsent::Later) = sent {
-            let started = self.shm.thread().start();
+            let started = self.shm.thread.start();
             started.map_err(|error| Errno::from_raw_os_error(error.errno.0))?;
         }
         // Where others wait for space, the thread tries for this one with them.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use cq_verbs::setup::QpType;
+use cq_verbs::setup::{AckTimeout, QpType};
 use rustix::io::Errno;
 
 use super::carrier::{End, Listener};
@@ -28,7 +28,7 @@ pub struct Id {
     /// RDMA_OPTION_ID_TOS.
     pub tos: u8,
     /// RDMA_OPTION_ID_ACK_TIMEOUT.
-    pub ack_timeout: Option<u8>,
+    pub ack_timeout: Option<AckTimeout>,
     /// RDMA_OPTION_ID_REUSEADDR.
     pub reuse: bool,
     /// RDMA_OPTION_ID_AFONLY, where the program has set it.
@@ -38,7 +38,7 @@ pub struct Id {
     pub state: State,
     /// The connection's.
     pub end: Option<Box<dyn End>>,
-    /// Dropped before the port, whose entry it uses.
+    /// DroppedError before the port, whose entry it uses.
     pub listener: Option<Box<dyn Listener>>,
     /// Its port.
     pub bound: Option<Bound>,
@@ -57,7 +57,7 @@ pub struct Id {
 impl Id {
     /// What its queue pair has the connection manager do.
     pub fn service(&self) -> Service {
-        if self.qp_type == QpType::Ud { Service::Datagram } else { Service::Connection }
+        if self.qp_type == QpType::UD { Service::Datagram } else { Service::Connection }
     }
 
     /// What a call does.

@@ -30,9 +30,9 @@ impl All {
     /// Makes the identifier of a request, and its event. If it can't be made, the peer is rejected.
     fn requested(&mut self, key: IdKey, (end, message): Arrived) -> Result<(), Errno> {
         let listener = self.id(key)?;
-        let connected = if listener.qp_type == QpType::Uc { QpType::Uc } else { QpType::Rc };
+        let connected = if listener.qp_type == QpType::UC { QpType::UC } else { QpType::RC };
         let is_connected = message.service == Service::Connection;
-        let qp_type = if is_connected { connected } else { QpType::Ud };
+        let qp_type = if is_connected { connected } else { QpType::UD };
         listener.count_queued(1);
         let (channel, space) = (listener.channel, listener.space);
         let request = self.create(channel, space, qp_type);

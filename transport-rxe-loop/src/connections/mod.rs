@@ -18,7 +18,7 @@ pub mod registry;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use cq_verbs::setup::QpType;
@@ -35,6 +35,7 @@ use crate::protocol::cm::message::{Kind, Message};
 use crate::protocol::cm::{Call, Event, Received, Service, State, Step};
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
+use crate::sync;
 
 /// The number of an identifier of this process. It is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,7 +93,7 @@ impl Connections {
     /// # Errors
     /// ENODEV: this is a forked child.
     pub fn lock(&self) -> Result<MutexGuard<'_, All>, Errno> {
-        let all = || self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = || sync::lock(&self.all);
         self.shm.is_ours().then(all).ok_or(Errno::NODEV)
     }
 
@@ -126,7 +127,7 @@ impl Connections {
         bound.listen(id.backlog);
         id.listener = Some(listener);
         // Without the thread, more requests than the system holds wait until this process takes events.
-        let _ = self.shm.thread().start();
+        let _ = self.shm.thread.start();
         all.step(key, called, None)
     }
 }

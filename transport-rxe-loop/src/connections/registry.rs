@@ -117,7 +117,7 @@ impl Ports {
     /// Whether an entry has an owner that is alive. That of a dead one is freed, by others, too.
     fn is_alive(&self, entry: &Entry) -> bool {
         let Some(owner) = entry.owner() else { return false };
-        let is_dead = owner != self.shm.me() && self.shm.is_dead(owner);
+        let is_dead = owner != self.shm.me && self.shm.is_dead(owner);
         is_dead.then(|| self.free(entry, owner)).is_none()
     }
 
@@ -169,7 +169,7 @@ impl Ports {
         for word in [&entry.socket, &entry.backlog, &entry.sent, &entry.received, &entry.queued] {
             sync::store(word, 0);
         }
-        sync::release(&entry.owner, self.shm.me().to_word());
+        sync::release(&entry.owner, self.shm.me.to_word());
         Some(entry)
     }
 
@@ -255,7 +255,7 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        self.ports.free(self.entry, self.ports.shm.me());
+        self.ports.free(self.entry, self.ports.shm.me);
     }
 }
 

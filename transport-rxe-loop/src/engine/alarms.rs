@@ -24,18 +24,19 @@
 //! the other for long.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::protocol::number::QpIndex;
 use crate::shm::Shm;
 use crate::shm::system::SystemError;
+use crate::sync;
 
 /// The delay before a suspended process is tried again.
 const SOON: Duration = Duration::from_millis(50);
 
 /// Which queue pairs to run, and when.
+#[derive(Debug)]
 pub struct Alarms {
     shm: &'static Shm,
     epoch: Instant,
@@ -43,7 +44,7 @@ pub struct Alarms {
 }
 
 /// By the indices of queue pairs, so that there are no more alarms than queue pairs.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Agenda {
     alarms: BTreeMap<QpIndex, u64>,
     /// The same alarms, ordered by time.
@@ -68,8 +69,8 @@ impl Alarms {
     /// # Errors
     /// The service thread is not running, and the system refuses one: the queue pair will not be run.
     pub fn wake_at(&self, index: QpIndex, deadline: u64) -> Result<(), SystemError> {
-        self.shm.thread().start()?;
-        if self.lock().set_alarm(index, deadline) {
+        self.shm.thread.start()?;
+        if sync::lock(&self.agenda).set_alarm(index, deadline) {
             self.shm.call(self.shm.attachment());
         }
         Ok(())
@@ -89,42 +90,32 @@ impl Alarms {
     /// # Errors
     /// As for [`wake_at`](Self::wake_at).
     pub fn hand_over(&self, index: QpIndex) -> Result<(), SystemError> {
-        self.shm.thread().start()?;
-        self.lock().add_busy(index);
+        self.shm.thread.start()?;
+        sync::lock(&self.agenda).add_busy(index);
         self.shm.call(self.shm.attachment());
         Ok(())
     }
 
     /// Takes a queue pair that is to be run now.
     pub fn take(&self) -> Option<QpIndex> {
-        self.lock().take(self.now())
+        sync::lock(&self.agenda).take(self.now())
     }
 
     /// The time of the first alarm.
     pub fn next(&self) -> Option<u64> {
-        self.lock().next_alarm()
+        sync::lock(&self.agenda).next_alarm()
     }
 
     /// Sets an alarm, without a thread; true if it is the first of all.
     #[cfg(test)]
     pub fn set(&self, index: QpIndex, deadline: u64) -> bool {
-        self.lock().set_alarm(index, deadline)
+        sync::lock(&self.agenda).set_alarm(index, deadline)
     }
 
     /// Locks the alarms, if no other thread has.
     #[cfg(test)]
     pub fn keep(&self) -> Option<impl Drop + '_> {
         self.agenda.try_lock().ok()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Agenda> {
-        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Alarms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alarms").finish_non_exhaustive()
     }
 }
 

@@ -95,7 +95,7 @@ pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
         return srq::settle(engine, qp, tag);
     }
     let slot = engine.qp(qp);
-    if identity::read(slot).number() == qp {
+    if identity::read(&slot.identity).number() == qp {
         slot.recv.settle(tag, sync::load(&slot.recv_capacity));
     }
 }
@@ -118,7 +118,7 @@ impl RequestHooks for Received {
     #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
         let is_its = wc.qp_num() == self.number.get() && !tag::is_send(tag) && !tag::is_pool(tag);
-        if is_its && identity::read(self.slot).number() == self.number {
+        if is_its && identity::read(&self.slot.identity).number() == self.number {
             self.slot.recv.settle(tag, sync::load(&self.slot.recv_capacity));
         } else {
             settle(self.engine, QpNumber::new(wc.qp_num()), tag);

@@ -81,7 +81,7 @@ impl SendQueue {
     #[inline]
     pub fn of(engine: &'static Engine, index: QpIndex) -> Self {
         let (slot, own, ownership) =
-            (engine.qp_at(index), engine.own(index), engine.ownership(index));
+            (engine.qps.at(index), engine.own(index), engine.ownership(index));
         Self { engine, index, slot, own, ownership }
     }
 }
@@ -143,15 +143,12 @@ impl QpSlot {
         SrqNumber::new(sync::load(&self.srq))
     }
 
-    /// Its type. Any value is one.
+    /// Its type. Any other value is that of a reliable connection.
     #[inline]
     pub fn qp_type(&self) -> QpType {
-        const UC: u32 = QpType::Uc as u32;
-        const UD: u32 = QpType::Ud as u32;
-        match sync::load(&self.qp_type) {
-            UC => QpType::Uc,
-            UD => QpType::Ud,
-            _ => QpType::Rc,
+        match QpType(sync::load(&self.qp_type)) {
+            known @ (QpType::UC | QpType::UD) => known,
+            _ => QpType::RC,
         }
     }
 }

@@ -11,7 +11,7 @@ pub fn report_qp(engine: &'static Engine, number: QpNumber, event: QpEvent) {
     if engine.policy.imitation.is_silent(event) {
         return;
     }
-    let is_there = || identity::read(engine.qp(number)).number() == number;
+    let is_there = || identity::read(&engine.qp(number).identity).number() == number;
     channel::raise(engine.completions, Source::Qp(engine.index(number), event as u32), is_there);
 }
 

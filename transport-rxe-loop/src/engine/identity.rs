@@ -7,11 +7,12 @@
 use cq_verbs::setup::QpState;
 
 use super::entry::QpSlot;
-use crate::protocol::identity;
 use crate::protocol::number::QpNumber;
 use crate::shm::table::{Entry, Table};
 
-pub use crate::protocol::identity::Identity;
+pub use crate::protocol::identity::{
+    Identity, change, changed, enter, fail, fail_sends, read, vacate, vacate_if,
+};
 
 const NUMBER_BITS: u32 = 24;
 
@@ -21,7 +22,7 @@ pub fn number_of<T: Entry, N: From<u32>>(
     index: T::Index,
     generation: u32,
 ) -> N {
-    N::from(number(index.into(), table.index_bits(), generation, table.first_number()))
+    N::from(number(index.into(), table.index_bits(), generation, table.first_number))
 }
 
 /// The same, of a table whose indices have so many bits, and whose numbers are counted from `first` on.
@@ -30,50 +31,9 @@ pub const fn number(index: u32, index_bits: u32, generation: u32, first: u32) ->
     (1 + (generation + (first >> index_bits)) % generations) << index_bits | index
 }
 
-/// [`identity::read`].
-#[inline]
-pub fn read(slot: &QpSlot) -> Identity {
-    identity::read(&slot.identity)
-}
-
 /// Whether the queue pair with this number is in ERR.
 #[inline]
 pub fn has_failed(slot: &QpSlot, number: QpNumber) -> bool {
-    let now = read(slot);
+    let now = read(&slot.identity);
     now.number() == number && now.state() == QpState::ERR
-}
-
-/// [`identity::enter`].
-pub fn enter(slot: &QpSlot, number: QpNumber) {
-    identity::enter(&slot.identity, number);
-}
-
-/// [`identity::vacate`].
-pub fn vacate(slot: &QpSlot) {
-    identity::vacate(&slot.identity);
-}
-
-/// [`identity::vacate_if`], without its result.
-pub fn vacate_if(slot: &QpSlot, number: QpNumber) {
-    let _by_this_one = identity::vacate_if(&slot.identity, number);
-}
-
-/// [`identity::change`].
-pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
-    identity::change(&slot.identity, seen, state)
-}
-
-/// [`identity::changed`].
-pub fn changed(slot: &QpSlot, number: QpNumber) {
-    identity::changed(&slot.identity, number);
-}
-
-/// [`identity::fail_sends`].
-pub fn fail_sends(slot: &QpSlot, number: QpNumber) -> bool {
-    identity::fail_sends(&slot.identity, number)
-}
-
-/// [`identity::fail`].
-pub fn fail(slot: &QpSlot, number: QpNumber) -> bool {
-    identity::fail(&slot.identity, number)
 }

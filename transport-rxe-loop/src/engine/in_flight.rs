@@ -23,8 +23,8 @@ pub fn wait_for_senders(
     number: QpNumber,
 ) -> Result<(), Stuck> {
     let waited = match slot.qp_type() {
-        QpType::Ud => take_receives(engine, slot).map(drop),
-        QpType::Rc | QpType::Uc => {
+        QpType::UD => take_receives(engine, slot).map(drop),
+        _ => {
             let fence = ChangeFence::after_change();
             wait_until_idle(engine, &fence, engine.index(engine.peer_of(number)))
         }
@@ -40,7 +40,7 @@ pub fn wait_for_senders(
 pub fn wait_for_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stuck> {
     wait_for_senders(engine, engine.qp(number), number)?;
     // And until this process has copied what the peer's process asked for.
-    engine.memory.copier().wait_until_idle(&ChangeFence::after_change());
+    engine.memory.copier.wait_until_idle(&ChangeFence::after_change());
     Ok(())
 }
 
@@ -87,7 +87,7 @@ fn wait_until_idle(
 pub fn wait_for_all(engine: &'static Engine) -> Result<(), Stuck> {
     let (fence, mut patience) = (ChangeFence::after_change(), Patience::default());
     engine.qps.indices().for_each(|index| wait_for_own(engine, &fence, index));
-    engine.memory.copier().wait_until_idle(&fence);
+    engine.memory.copier.wait_until_idle(&fence);
     let mut others = engine.qps.indices();
     let is_over = |index| wait_for_other(engine, &fence, index, &mut patience);
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
@@ -118,7 +118,7 @@ fn wait_for_other(
     index: QpIndex,
     patience: &mut Patience,
 ) -> bool {
-    let slot = engine.qp_at(index);
+    let slot = engine.qps.at(index);
     let is_others =
         || slot.life().attachment().is_some_and(|attachment| attachment != engine.shm.attachment());
     let is_alive =
@@ -153,11 +153,11 @@ pub fn try_exclude_senders<'a>(
     number: QpNumber,
 ) -> Option<Alone<'a>> {
     let receive_lock = match slot.qp_type() {
-        QpType::Ud => {
+        QpType::UD => {
             let _shut = ChangeFence::after_change();
             Some(engine.shm.try_lock(&slot.receive_lock)?)
         }
-        QpType::Rc | QpType::Uc => {
+        _ => {
             let peer = engine.peer_of(number);
             if may_be_open(engine, peer, number) {
                 return None;
@@ -173,13 +173,13 @@ pub fn try_exclude_senders<'a>(
 fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> bool {
     let slot = engine.qp(number);
     let is_open = slot.send.in_flight.are_open(&ChangeFence::after_change());
-    is_open && identity::read(slot).number() == number && engine.peer_of(number) == peer
+    is_open && identity::read(&slot.identity).number() == number && engine.peer_of(number) == peer
 }
 
 /// Whether a request may be in flight for the queue pair at an index, which has lost its number.
 pub fn is_open_for(engine: &'static Engine, index: QpIndex) -> bool {
-    let slot = engine.qp_at(index);
-    if slot.qp_type() == QpType::Ud {
+    let slot = engine.qps.at(index);
+    if slot.qp_type() == QpType::UD {
         return engine.shm.try_lock(&slot.receive_lock).is_none();
     }
     let number = QpNumber::new(sync::load(engine.dest(index)));

@@ -31,8 +31,7 @@ pub mod srq;
 pub mod ud_address;
 pub mod view;
 
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use cq_verbs::setup::DeviceError;
 
@@ -51,7 +50,7 @@ use crate::protocol::requests::Reminder;
 use crate::shm::Shm;
 use crate::shm::plan::Plan;
 use crate::shm::system::SystemError;
-use crate::shm::table::{Entry, Table};
+use crate::shm::table::{Entry, Table, opaque};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The state of a process that carries requests out.
@@ -62,8 +61,10 @@ pub struct Engine {
     pub policy: Policy,
     pub port: Port,
     pub alarms: Alarms,
-    qps: Table<'static, QpSlot>,
-    srqs: Table<'static, SrqSlot>,
+    /// All queue pairs.
+    pub qps: Table<'static, QpSlot>,
+    /// All shared receive queues.
+    pub srqs: Table<'static, SrqSlot>,
     /// The number of each queue pair's peer. One array, so that all of them are scanned quickly.
     destinations: &'static [AtomicU32],
     /// A bit for each queue pair that its process is to run: see [`remote_requests`].
@@ -163,28 +164,16 @@ impl Engine {
         self.qps.at(QpIndex::new(number.get()))
     }
 
-    /// The queue pair at an index.
-    #[inline]
-    pub fn qp_at(&self, index: QpIndex) -> &'static QpSlot {
-        self.qps.at(index)
-    }
-
     /// The index of the queue pair with this number. Any number is safe.
     #[inline]
     pub fn index(&self, number: QpNumber) -> QpIndex {
         self.qps.index(number)
     }
 
-    /// All queue pairs.
-    #[cfg(test)]
-    pub const fn qps(&self) -> &Table<'static, QpSlot> {
-        &self.qps
-    }
-
     /// Whether this process owns the queue pair at an index, and runs it.
     #[inline]
     pub fn is_mine(&self, index: QpIndex) -> bool {
-        self.owns(self.qp_at(index))
+        self.owns(self.qps.at(index))
     }
 
     /// Whether this process owns the queue pair in an entry.
@@ -235,20 +224,6 @@ impl Engine {
     pub fn srq(&self, number: SrqNumber) -> &'static SrqSlot {
         self.srqs.at(SrqIndex::new(number.get()))
     }
-
-    /// All shared receive queues.
-    pub const fn srqs(&self) -> &Table<'static, SrqSlot> {
-        &self.srqs
-    }
-
-    /// Deferred destroys: queue pairs that were destroyed and whose entries are still in use.
-    fn deferred(&self) -> MutexGuard<'_, Vec<Deferred>> {
-        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl fmt::Debug for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").finish_non_exhaustive()
-    }
-}
+opaque!(Engine);

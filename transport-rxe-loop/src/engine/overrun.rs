@@ -5,8 +5,7 @@
 use cq_verbs::setup::QpState;
 
 use super::entry::QpSlot;
-use super::identity;
-use super::{Engine, events, remote_requests};
+use super::{Engine, events, identity, remote_requests};
 use crate::completion::async_event::{self, QpEvent};
 use crate::protocol::number::{CqIndex, QpNumber};
 use crate::{sync, trace};
@@ -50,7 +49,7 @@ pub fn joined(engine: &'static Engine, slot: &QpSlot) {
 
 /// Sends a queue pair to ERR, if it uses the completion queue.
 pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: CqIndex) {
-    let number = identity::read(slot).number();
+    let number = identity::read(&slot.identity).number();
     if has(slot, cq) && fail_numbered(engine, slot, number) {
         request_run(engine, number);
     }
@@ -60,7 +59,7 @@ pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: CqIndex) {
 /// Those in ERR are run all the same: the thread that sent them there may have died before it asked for that.
 fn fail_all(engine: &'static Engine, cq: CqIndex, is_meant: impl Fn() -> bool) {
     for (_, slot) in engine.qps.all() {
-        let number = identity::read(slot).number();
+        let number = identity::read(&slot.identity).number();
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
             if identity::has_failed(slot, number) {
@@ -77,7 +76,7 @@ fn has(slot: &QpSlot, cq: CqIndex) -> bool {
 }
 
 fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bool {
-    let fails = identity::fail(slot, number);
+    let fails = identity::fail(&slot.identity, number);
     if fails {
         trace::event!(
             WARN, qp_num = number.get(), state = ?QpState::ERR,

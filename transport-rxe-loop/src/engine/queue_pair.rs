@@ -11,11 +11,10 @@ use super::ring::{Ring, RingLayout};
 use super::{
     Engine, complete, flush, identity, in_flight, pending_atomic, send_queue, shared_receives,
 };
-use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
-use crate::completion::queue;
+use crate::completion::{async_event, queue};
 use crate::conditions::no_memory;
-use crate::error::{CreateError, Limit, Stuck};
+use crate::error::{CreateError, LimitKind, Stuck};
 use crate::protocol::number::{CqIndex, QpNumber, SrqNumber};
 use crate::protocol::send_slots::SendSlots;
 use crate::shm::arena::Extent;
@@ -68,7 +67,7 @@ impl Setup {
     /// Fills in the entry, before the queue pair has a state.
     fn describe(&self, slot: &QpSlot) {
         for (word, value) in [
-            (&slot.qp_type, self.qp_type as u32),
+            (&slot.qp_type, self.qp_type.0),
             (&slot.access, 0),
             (&slot.qkey, 0),
             (&slot.max_rd_atomic, 0),
@@ -101,10 +100,10 @@ impl ClaimedQp {
         let send_ring = sends.ring(engine.shm, at).ok_or(none)?;
         let send_slots = sends.send_slots(engine.shm, at).ok_or(none)?;
         let recv_ring = recvs.ring(engine.shm, recvs_at).ok_or(none)?;
-        let full = CreateError::TableFull { what: Limit::QueuePairs, max: engine.qps.len() };
+        let full = CreateError::TableFull { what: LimitKind::QueuePairs, max: engine.qps.len() };
         let (index, generation) = engine.qps.claim(engine.shm.attachment()).ok_or(full)?;
         let number = identity::number_of(&engine.qps, index, generation);
-        let slot = engine.qp_at(index);
+        let slot = engine.qps.at(index);
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);
         sync::store(engine.dest(index), 0);
@@ -118,7 +117,7 @@ impl ClaimedQp {
             in_flight::share_queue(engine, sends);
         }
         in_flight::share_queue(engine, receives);
-        identity::enter(slot, number);
+        identity::enter(&slot.identity, number);
         async_event::attach_qp(&setup.events, index);
         let cqs = [sends, receives].map(|cq| queue::key(engine.completions, cq));
         trace::event!(
@@ -175,8 +174,11 @@ impl ClaimedQp {
             sync::store(&self.queue.slot.max_rd_atomic, 0);
             empty(self.queue.engine, self.queue.slot);
         } else {
-            let _in_reset =
-                identity::change(self.queue.slot, identity::read(self.queue.slot), QpState::ERR);
+            let _in_reset = identity::change(
+                &self.queue.slot.identity,
+                identity::read(&self.queue.slot.identity),
+                QpState::ERR,
+            );
             trace::event!(
                 WARN, qp_num = self.number.get(), state = ?QpState::ERR,
                 reason = "its peer's process is suspended", "queue pair failed"
@@ -201,10 +203,10 @@ impl ClaimedQp {
     /// Shuts the peer out by the state, and seizes the send queue: its owner sees the state, and stops after the current
     /// request. Then waits for the peer.
     fn halt(&self) -> Result<(), Stuck> {
-        identity::enter(self.queue.slot, self.number);
+        identity::enter(&self.queue.slot.identity, self.number);
         self.queue.ownership.seize();
         pending_atomic::abandon(self.queue.engine, self.number);
-        self.queue.engine.memory.windows().release(self.queue.engine.memory, self.number);
+        self.queue.engine.memory.windows.release(self.queue.engine.memory, self.number);
         if self.is_stuck {
             return Err(Stuck);
         }
@@ -239,10 +241,10 @@ impl Deferred {
 
 /// Frees the entries of destroyed queue pairs for which nothing is in flight any more.
 pub fn tidy(engine: &'static Engine) {
-    let all = mem::take(&mut *engine.deferred());
+    let all = mem::take(&mut *sync::lock(&engine.deferred));
     let (open, over): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|deferred| deferred.are_in_use());
-    engine.deferred().extend(open);
+    sync::lock(&engine.deferred).extend(open);
     over.into_iter().for_each(Deferred::end);
 }
 
@@ -256,11 +258,11 @@ impl Drop for ClaimedQp {
         self.queue.engine.completions.cq(deferred.setup.cqs[0]).sole.end(self.number);
         // Before its number is cleared: an event that is being taken has it.
         async_event::detach_qp(&deferred.setup.events, self.queue.index);
-        identity::vacate(self.queue.slot);
+        identity::vacate(&self.queue.slot.identity);
         self.queue.ownership.abandon();
         match halted {
             Ok(()) => deferred.end(),
-            Err(Stuck) => self.queue.engine.deferred().push(deferred),
+            Err(Stuck) => sync::lock(&self.queue.engine.deferred).push(deferred),
         }
         send_queue::reschedule_peers_of(self.queue.engine, self.number);
         trace::event!(DEBUG, qp_num = self.number.get(), "queue pair destroyed");

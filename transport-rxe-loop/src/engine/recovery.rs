@@ -42,13 +42,13 @@ impl DeathRecovery for QueuePairs {
         let engine = self.0;
         let mut is_quiet = true;
         for (index, slot) in engine.qps.all_of(dead.attachment()) {
-            let number = identity::read(slot).number();
+            let number = identity::read(&slot.identity).number();
             if !engine.shm.others().any(|other| other == dead) {
                 return false;
             }
             if number != QpNumber::NONE {
                 // Another survivor may have done it. Its peers are run with all others, after this.
-                identity::vacate_if(slot, number);
+                let _by_this_one = identity::vacate_if(&slot.identity, number);
             }
             is_quiet &= !in_flight::is_open_for(engine, index);
         }
@@ -99,7 +99,7 @@ impl DeathRecovery for SharedReceiveQueues {
 impl DeathRecovery for CompletionQueues {
     /// Settles what the dead producer had published.
     fn inherit(&self, dead: AttachmentKey) {
-        for (index, slot) in self.0.completions.cqs().all() {
+        for (index, slot) in self.0.completions.cqs.all() {
             if slot.fanin.lock.holder() == Some(dead) {
                 complete::wait_for_push(self.0, index);
             }
@@ -108,12 +108,12 @@ impl DeathRecovery for CompletionQueues {
 
     /// The dead process may not have raised an event, or failed the queue pairs of a queue that overran.
     fn revoke(&self, _: AttachmentKey) -> bool {
-        self.0.completions.cqs().indices().for_each(|index| complete::tell(self.0, index));
+        self.0.completions.cqs.indices().for_each(|index| complete::tell(self.0, index));
         true
     }
 
     fn free(&self, attachment: AttachmentId) {
-        for (index, slot) in self.0.completions.cqs().all_of(attachment) {
+        for (index, slot) in self.0.completions.cqs.all_of(attachment) {
             slot.fanin.end();
             self.0.completions.forget(Source::Completion(index));
             self.0.completions.forget(Source::Overrun(index));

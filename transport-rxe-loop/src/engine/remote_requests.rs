@@ -11,7 +11,7 @@ use crate::shm::table::Entry;
 /// Has the queue pair at an index run by its process: soon, but not by this call.
 #[cold]
 pub fn submit(engine: &'static Engine, index: QpIndex) {
-    let Some(attachment) = engine.qp_at(index).life().attachment() else { return };
+    let Some(attachment) = engine.qps.at(index).life().attachment() else { return };
     requests(engine).leave(index.get());
     if attachment == engine.shm.attachment() {
         engine.reminder.set();
@@ -37,24 +37,13 @@ pub fn submit_all(engine: &'static Engine, dead: AttachmentId) {
     engine.shm.others().for_each(|other| engine.shm.call(other.attachment()));
 }
 
-/// Whether this process may have left requests for itself since the last call of [`any`].
-#[inline]
-pub fn may_be_any(engine: &'static Engine) -> bool {
-    engine.reminder.is_set()
-}
-
-/// Whether this process may have left requests for itself since the last call. Clears that.
-#[inline]
-pub fn any(engine: &'static Engine) -> bool {
-    engine.reminder.take()
-}
-
 /// Takes the requests for queue pairs of this process; calls `each` with the index of each.
 #[cold]
 pub fn take(engine: &'static Engine, mut each: impl FnMut(QpIndex)) {
     let mine = |index| {
         engine
-            .qp_at(QpIndex::new(index))
+            .qps
+            .at(QpIndex::new(index))
             .life()
             .attachment()
             .is_none_or(|attachment| attachment == engine.shm.attachment())

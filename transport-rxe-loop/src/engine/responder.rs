@@ -32,7 +32,8 @@ use crate::trace;
 pub struct Responder {
     engine: &'static Engine,
     slot: &'static QpSlot,
-    number: QpNumber,
+    /// Its number.
+    pub number: QpNumber,
     /// The number of the requester.
     from: QpNumber,
     /// The type that both must have.
@@ -109,11 +110,6 @@ impl Responder {
         }
     }
 
-    /// Its number.
-    pub const fn number(&self) -> QpNumber {
-        self.number
-    }
-
     /// The rights that it grants its peer, and the user of the keys.
     #[inline]
     pub fn rights(&mut self) -> Result<Rights, Unavailable> {
@@ -143,7 +139,7 @@ impl Responder {
     /// changes its state finds out whose messages it waits for: it and its senders must not judge by different ones.
     #[inline(always)]
     fn is_current(&self) -> bool {
-        self.seen == Some(identity::read(self.slot)) && self.is_for_requester()
+        self.seen == Some(identity::read(&self.slot.identity)) && self.is_for_requester()
     }
 
     /// Whether it has the requester's type, and each of the two is connected to the other. Datagrams are accepted from
@@ -151,8 +147,8 @@ impl Responder {
     #[inline(always)]
     fn is_for_requester(&self) -> bool {
         let [to, from] = self.destinations.map(sync::load);
-        sync::load(&self.slot.qp_type) == self.kind as u32
-            && (self.kind == QpType::Ud || to == self.number.get() && from == self.from.get())
+        sync::load(&self.slot.qp_type) == self.kind.0
+            && (self.kind == QpType::UD || to == self.number.get() && from == self.from.get())
     }
 
     /// The `nth` of its receives that have not completed, for a usual message: `None` if it has none, or one that is not
@@ -209,7 +205,7 @@ impl Responder {
 
     /// Whether it receives, from this requester; returns its identity.
     fn is_connected(&self) -> Result<Identity, Unavailable> {
-        let now = identity::read(self.slot);
+        let now = identity::read(&self.slot.identity);
         match now.state() {
             // No queue pair has number 0, but a free entry has.
             _ if now.number() != self.number || now.number() == QpNumber::NONE => {
@@ -266,16 +262,16 @@ impl Responder {
         if self.srq != SrqNumber::NONE {
             return self.shared_receive();
         }
-        if self.kind == QpType::Ud {
+        if self.kind == QpType::UD {
             self.has_nothing_abandoned()?;
         }
         let (recv, capacity, known) =
             (&self.slot.recv, self.recv_capacity, &mut self.cached_posted);
         let position = recv.completed().plus(nth);
         let is_there = match self.kind {
-            QpType::Rc => recv.has_or_starve(position, known, capacity),
+            QpType::RC => recv.has_or_starve(position, known, capacity),
             // No requester waits for one.
-            QpType::Uc | QpType::Ud => recv.has(position, known, capacity),
+            _ => recv.has(position, known, capacity),
         };
         if !is_there {
             return Err(Unavailable::NoReceive);
@@ -367,7 +363,7 @@ impl Responder {
     /// The queue pair goes to ERR because it refuses a request with this status. None of its receives shows that, so an
     /// event is reported (Q7). An unreliable one does not fail.
     pub fn refuse(&mut self, status: WcStatus) {
-        if self.kind == QpType::Rc && self.fail(status) {
+        if self.kind == QpType::RC && self.fail(status) {
             let event = match status {
                 WcStatus::REM_ACCESS_ERR => QpEvent::AccessError,
                 _ => QpEvent::RequestError,
@@ -379,7 +375,7 @@ impl Responder {
     /// The queue pair goes to ERR, if it still accepts messages of this requester; returns whether it did. It can't be
     /// connected anew in between: that waits until the requester's copy guard is closed.
     fn fail(&mut self, reason: WcStatus) -> bool {
-        let fails = self.listens().is_ok() && identity::fail(self.slot, self.number);
+        let fails = self.listens().is_ok() && identity::fail(&self.slot.identity, self.number);
         if fails {
             trace::event!(
                 WARN, qp_num = self.number.get(), state = ?QpState::ERR, reason = ?reason,

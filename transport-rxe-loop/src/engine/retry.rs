@@ -33,6 +33,7 @@
 use std::time::Duration;
 
 use cq_core::wc::WcStatus;
+use cq_verbs::setup::{AckTimeout, RnrTimer};
 
 use super::Engine;
 use super::entry::QpSlot;
@@ -172,30 +173,15 @@ pub fn decide(
 }
 
 /// How long a request waits for a receive; `None` is for ever.
-const fn for_receive(rnr_retry: u32, min_rnr_timer: u32) -> Option<Duration> {
+fn for_receive(rnr_retry: u32, min_rnr_timer: u32) -> Option<Duration> {
     const FOR_EVER: u32 = 7;
-    /// In units of 10 us, as InfiniBand encodes them.
-    const TIMERS: [u32; 32] = [
-        65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
-        1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-    ];
-    if rnr_retry >= FOR_EVER {
-        return None;
-    }
-    let timer = TIMERS[min_rnr_timer as usize % TIMERS.len()] as u64;
-    Some(Duration::from_micros(10 * timer * rnr_retry as u64))
+    let timer = RnrTimer::from_number(min_rnr_timer as u8 % 32)?;
+    (rnr_retry < FOR_EVER).then(|| timer.duration() * rnr_retry)
 }
 
 /// How long a request waits for an answer; `None` is for ever.
-const fn for_answer(retry_cnt: u32, timeout: u32) -> Option<Duration> {
-    const UNIT: Duration = Duration::from_nanos(4096);
-    match timeout % 32 {
-        0 => None,
-        exponent => {
-            let tries = retry_cnt as u64 % 8 + 1;
-            Some(Duration::from_nanos((UNIT.as_nanos() as u64 * tries) << exponent))
-        }
-    }
+fn for_answer(retry_cnt: u32, timeout: u32) -> Option<Duration> {
+    Some(AckTimeout::from_number(timeout as u8 % 32)?.duration()? * (retry_cnt % 8 + 1))
 }
 
 #[cfg(test)]

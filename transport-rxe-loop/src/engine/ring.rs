@@ -18,7 +18,7 @@ mod wire;
 
 use std::fmt;
 
-use cq_verbs::post::{PostError, Refused};
+use cq_verbs::post::{PostError, WrError};
 use cq_verbs::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 
 use self::request::read_sge;
@@ -29,9 +29,8 @@ use super::entry::RingWords;
 use super::ud_address::UdAddress;
 use crate::protocol::number::Position;
 use crate::protocol::send_slots::SendSlots;
-use crate::shm::Shm;
 use crate::shm::arena::InArena;
-use crate::shm::mapping;
+use crate::shm::{Shm, mapping};
 use crate::sync::{self, AtomicU64};
 
 /// Inline bytes of a request at most.
@@ -359,7 +358,7 @@ fn write_last_bytes(word: &AtomicU64, bytes: &[u8]) {
 pub fn put_all<W>(
     first: Position,
     list: &[W],
-    mut put: impl FnMut(Position, &W) -> Result<(), Refused>,
+    mut put: impl FnMut(Position, &W) -> Result<(), WrError>,
 ) -> (Position, Result<(), PostError>) {
     let mut position = first;
     for (posted, wr) in list.iter().enumerate() {

@@ -83,7 +83,7 @@ impl SendQueue {
         }
         let me = connection.me;
         let (first, posted) = (slot.send.done(), slot.send.posted());
-        let is_in_rts = identity::read(slot) == me && me.state() == QpState::RTS;
+        let is_in_rts = identity::read(&slot.identity) == me && me.state() == QpState::RTS;
         let mut halted = None;
         if is_in_rts && connection.ring.has_any(first, posted) {
             let mut requester = Requester::new(self, connection, rescheduled);
@@ -108,7 +108,7 @@ impl SendQueue {
     #[cold]
     fn look_at_peer(self, rescheduled: &mut Rescheduled) {
         let Self { engine, slot, .. } = self;
-        let number = engine.peer_of(identity::read(slot).number());
+        let number = engine.peer_of(identity::read(&slot.identity).number());
         if identity::has_failed(engine.qp(number), number) {
             rescheduled.add(engine, engine.index(number));
         }
@@ -188,7 +188,7 @@ impl SendQueue {
                     return true;
                 }
             }
-            let me = identity::read(slot);
+            let me = identity::read(&slot.identity);
             if known.as_ref().is_none_or(|known| known.me != me) {
                 // After the state: an entry that is being set up has no state until its ring is recorded.
                 *known = Connection::new(engine, slot, me);
@@ -252,7 +252,7 @@ pub fn run(engine: &'static Engine, qp: QpIndex) {
 /// Runs what was rescheduled, and what others have requested, if there is any.
 #[inline(always)]
 fn run_others(engine: &'static Engine, rescheduled: &mut Rescheduled) {
-    if rescheduled.is_any() || remote_requests::may_be_any(engine) {
+    if rescheduled.is_any() || engine.reminder.is_set() {
         run_all(engine, rescheduled);
     }
 }
@@ -268,7 +268,7 @@ fn run_all(engine: &'static Engine, rescheduled: &mut Rescheduled) {
         while let Some(next) = rescheduled.pop() {
             drive(engine, next, rescheduled);
         }
-        if !remote_requests::any(engine) {
+        if !engine.reminder.take() {
             return;
         }
         remote_requests::take(engine, |next| drive(engine, next, rescheduled));

@@ -53,14 +53,14 @@ pub fn take(
         let taken = queue.take_or_starve(engine.shm.attachment(), target);
         (taken.ok_or(Unavailable::NoReceive)?, ring)
     };
-    if taken.reached_limit() {
+    if taken.reached_limit {
         tell_limit(engine, srq, engine.shm.attachment());
     }
     if let Err(why) = may() {
         give_back(engine, srq, &taken);
         return Err(why);
     }
-    Ok((taken, ring.read_recv(Position::new(taken.slot().into()))))
+    Ok((taken, ring.read_recv(Position::new(taken.slot.into()))))
 }
 
 #[cold]

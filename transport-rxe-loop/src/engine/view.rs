@@ -172,7 +172,7 @@ impl<'m> Tables<'m> {
         slot: &'m QpSlot,
     ) -> Option<QueuePair> {
         let (owner, _) = slot.life().holder()?;
-        let me = identity::read(slot);
+        let me = identity::read(&slot.identity);
         let peer = self.peer_at(index);
         let (peer_state, peer_of_peer) = self.see_peer(peer);
         let sends = see_sends(slot);
@@ -214,7 +214,7 @@ impl<'m> Tables<'m> {
     /// The state of the queue pair with this number, and the number of its peer.
     fn see_peer(&self, number: u32) -> (Option<QpState>, u32) {
         let index = self.qps.index(QpNumber::new(number));
-        let seen = identity::read(self.qps.at(index));
+        let seen = identity::read(&self.qps.at(index).identity);
         if number == 0 || seen.number() != QpNumber::new(number) {
             return (None, 0);
         }

@@ -30,7 +30,7 @@ use crate::trace;
 pub fn look(device: &Device) -> bool {
     device.shm.tidy();
     queue_pair::tidy(device.engine);
-    let others_are_left = look_at(device.shm, device.tables());
+    let others_are_left = look_at(device.shm, &device.tables);
     channel::close_ended(device.completions);
     others_are_left
 }

@@ -1,8 +1,6 @@
 //! The device: what a process has of a fabric, created when it is first opened and never dropped, so that everything
 //! in it can be borrowed for `'static`.
 
-use std::fmt;
-
 use crate::completion::{self, Completions, Counts};
 use crate::connections::Connections;
 use crate::connections::registry::{self, Ports};
@@ -14,10 +12,11 @@ use crate::policy::Policy;
 use crate::shm::Shm;
 use crate::shm::attachment::Attachment;
 use crate::shm::error::AttachError;
-use crate::shm::header::NotOurs;
+use crate::shm::header::ForeignFileError;
 use crate::shm::plan::{Format, Plan};
 use crate::shm::recovery::DeathRecovery;
 use crate::shm::shape::Shape;
+use crate::shm::table::opaque;
 
 /// The names of the entries of a fabric's [shape](Shape), in their order.
 const KINDS: [&str; 5] =
@@ -53,7 +52,7 @@ pub struct Device {
     pub engine: &'static Engine,
     pub connections: Connections,
     /// The tables whose entries die with their process, in the order of recovery.
-    tables: [&'static dyn DeathRecovery; 8],
+    pub tables: [&'static dyn DeathRecovery; 8],
 }
 
 /// Options of this process.
@@ -79,8 +78,10 @@ impl Device {
         options: DeviceOptions,
     ) -> Result<Self, AttachError> {
         // The header was checked, so the tables fit.
-        let damaged =
-            || AttachError::NotOurs { path: attachment.path().file(), why: NotOurs::Damaged };
+        let damaged = || AttachError::NotOurs {
+            path: attachment.path.file(),
+            why: ForeignFileError::Damaged,
+        };
         let (shm, (memory, completion, engine, ports)) =
             Shm::new(attachment, place).ok_or_else(damaged)?;
         let shm: &'static Shm = leak(shm);
@@ -104,11 +105,6 @@ impl Device {
         let connections = Connections::new(shm, ports);
         Ok(Self { shm, memory, completions, engine, connections, tables })
     }
-
-    /// The tables whose entries die with their process.
-    pub fn tables(&self) -> &[&'static dyn DeathRecovery] {
-        &self.tables
-    }
 }
 
 /// Keeps a part until the process ends.
@@ -116,11 +112,7 @@ fn leak<T>(part: T) -> &'static T {
     Box::leak(Box::new(part))
 }
 
-impl fmt::Debug for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Device").finish_non_exhaustive()
-    }
-}
+opaque!(Device);
 
 #[cfg(test)]
 mod tests;

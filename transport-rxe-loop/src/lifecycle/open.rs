@@ -26,7 +26,7 @@ impl Device {
             Self::new(attachment, options)
         })?;
         if is_new {
-            let is_created = attachment.is_created();
+            let is_created = attachment.is_created;
             trace::event!(
                 DEBUG,
                 fabric = path.file_name(),
@@ -35,7 +35,7 @@ impl Device {
                 "fabric attached"
             );
         }
-        device.shm.thread().serves(|| device.serve());
+        device.shm.thread.serves(|| device.serve());
         // The service thread of no process may be watching, if none is connected to another process.
         deaths::look(device);
         Ok(device)

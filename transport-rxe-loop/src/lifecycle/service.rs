@@ -56,7 +56,7 @@ impl Device {
     /// Checks the other processes, if it is time to. Returns how long until the next check or alarm.
     fn watch(&'static self, watch: &mut Option<u64>) -> Option<Duration> {
         let alarms = &self.engine.alarms;
-        if self.shm.thread().is_asked_to_watch() {
+        if self.shm.thread.is_asked_to_watch() {
             *watch = Some(alarms.now());
         }
         if watch.is_some_and(|at| at <= alarms.now()) {

@@ -23,7 +23,7 @@ use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::{QpNumber, RegionIndex};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use cq_verbs::setup::Access;
 use cq_verbs::wr::WindowBind;
@@ -66,7 +66,7 @@ impl Window {
 
     /// Whether its key is still in the shared entry: a peer invalidates it there.
     fn is_there(&self, memory: &'static Memory) -> bool {
-        sync::acquire(&memory.mr(self.key.index()).key) == self.key.get()
+        sync::acquire(&memory.mrs.at(self.key.index()).key) == self.key.get()
     }
 
     fn is_bound_to(&self, memory: &'static Memory, qp: QpNumber) -> bool {
@@ -79,7 +79,7 @@ impl Window {
         // The entry may still be set, where a peer invalidated the key or the region was deregistered.
         erase(memory, index);
         entry.write(memory.own(index), holder);
-        entry.write(memory.mr(index), holder);
+        entry.write(memory.mrs.at(index), holder);
         self.key = entry.key;
         self.state = entry.bound.map_or(State::Free, State::To);
     }
@@ -99,7 +99,7 @@ fn is_alive(memory: &'static Memory, bound: &Bound) -> bool {
 /// Clears both entries of a region or a window.
 fn erase(memory: &'static Memory, index: RegionIndex) {
     RegionEntry::erase(memory.own(index));
-    RegionEntry::erase(memory.mr(index));
+    RegionEntry::erase(memory.mrs.at(index));
 }
 
 /// All windows of this process, by their indices. Owners of send queues take the lock, too; it is never held during a
@@ -110,33 +110,33 @@ pub struct Bindings(Mutex<BTreeMap<RegionIndex, Window>>);
 impl Bindings {
     /// Adds a window that is not bound.
     pub fn add(&self, index: RegionIndex, generation: u32, key: Key, domain: u32) {
-        self.lock().insert(index, Window { key, domain, generation, state: State::Free });
+        sync::lock(&self.0).insert(index, Window { key, domain, generation, state: State::Free });
     }
 
     /// Removes a window. The caller invalidates its key.
     pub fn remove(&self, index: RegionIndex) {
-        self.lock().remove(&index);
+        sync::lock(&self.0).remove(&index);
     }
 
     /// The current or last key of the window at an index.
     pub fn key(&self, index: RegionIndex) -> Option<Key> {
-        self.lock().get(&index).map(|window| window.key)
+        sync::lock(&self.0).get(&index).map(|window| window.key)
     }
 
     /// Whether a window is bound to the queue pair with this number.
     pub fn any_of(&self, memory: &'static Memory, qp: QpNumber) -> bool {
-        self.lock().values().any(|window| window.is_bound_to(memory, qp))
+        sync::lock(&self.0).values().any(|window| window.is_bound_to(memory, qp))
     }
 
     /// Whether a window is bound to the registered region with this key.
     pub fn any_in(&self, memory: &'static Memory, region: Key) -> bool {
         let is_in = |window: &Window| matches!(window.state(memory), State::To(bound) if bound.region == region);
-        self.lock().values().any(is_in)
+        sync::lock(&self.0).values().any(is_in)
     }
 
     /// Invalidates the keys of all windows that are bound to a queue pair, whose send queue is owned.
     pub fn release(&self, memory: &'static Memory, qp: QpNumber) {
-        let mut windows = self.lock();
+        let mut windows = sync::lock(&self.0);
         let bound = windows.values_mut().filter(|window| window.is_bound_to(memory, qp));
         bound.for_each(|window| window.close(memory, State::Free));
     }
@@ -149,7 +149,7 @@ impl Bindings {
         bind: &WindowBind,
     ) -> bool {
         let (now, next) = (Key::new(bind.window), Key::new(bind.rkey));
-        let mut windows = self.lock();
+        let mut windows = sync::lock(&self.0);
         let Some(window) = windows.get_mut(&now.index()) else { return false };
         let is_it = (window.key, window.domain) == (now, domain);
         let keeps_place = now.index() == next.index();
@@ -166,7 +166,7 @@ impl Bindings {
         qp: QpNumber,
         rkey: Key,
     ) -> Option<Closing> {
-        let mut windows = self.lock();
+        let mut windows = sync::lock(&self.0);
         let found = windows.get_mut(&rkey.index());
         let window = found.filter(|window| window.key == rkey && window.is_bound_to(memory, qp))?;
         window.close(memory, State::Closing);
@@ -176,7 +176,7 @@ impl Bindings {
     /// Invalidates the key of a window that is bound to a queue pair of this process, on behalf of that one's peer,
     /// whose send queue is owned. False if no window bound to it has this key.
     pub fn take(&self, memory: &'static Memory, qp: QpNumber, rkey: Key) -> bool {
-        let mut windows = self.lock();
+        let mut windows = sync::lock(&self.0);
         let found = windows.get_mut(&rkey.index());
         let window = found.filter(|window| window.key == rkey && window.is_bound_to(memory, qp));
         window.map(|window| window.close(memory, State::Free)).is_some()
@@ -185,11 +185,7 @@ impl Bindings {
     /// Holds the lock for a test.
     #[cfg(test)]
     pub fn hold(&self) -> impl Sized + '_ {
-        self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<RegionIndex, Window>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 
@@ -231,7 +227,7 @@ impl Closing {
     /// Ends the LOCAL_INV once no copy uses the key; false if the window was deallocated meanwhile. It is unbound
     /// either way.
     pub fn finish(self, memory: &Memory) -> bool {
-        let mut windows = memory.windows.lock();
+        let mut windows = sync::lock(&memory.windows.0);
         let found = windows.get_mut(&self.index);
         let Some(window) = found.filter(|window| window.generation == self.generation) else {
             return false;
@@ -249,12 +245,12 @@ pub fn take_from(
     qp: QpNumber,
     rkey: Key,
 ) -> bool {
-    let slot = memory.mr(rkey.index());
+    let slot = memory.mrs.at(rkey.index());
     let found = RegionEntry::read_sealed(slot, rkey)
         .filter(|(_, (owner, _), _)| Some(*owner) == attachment);
     let is_its = found
         .and_then(|(entry, ..)| entry.bound)
-        .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mr(bound.region.index())));
+        .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mrs.at(bound.region.index())));
     // If two threads invalidate it, one of them succeeds.
     is_its && sync::cas(&slot.key, rkey.get(), 0).is_ok()
 }

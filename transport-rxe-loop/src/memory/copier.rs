@@ -26,8 +26,7 @@
 pub mod client;
 
 use crate::protocol::lock::AttachmentId;
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use cq_verbs::setup::Access;
 use cq_verbs::wr::RemoteAddr;
@@ -61,12 +60,12 @@ shared!(CopierEntry);
 const ROUNDS: usize = 64;
 
 /// The private state for copying on behalf of other processes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Copier {
     /// Held while serving.
     serving: Mutex<()>,
     /// In-flight marker: odd while bytes are copied.
-    in_flight: InFlight,
+    pub in_flight: InFlight,
     /// For each stage that this process may use, its own and then the large ones: how many threads use it or try to.
     in_use: [AtomicU32; OWN + LARGE],
     /// How many threads wait for a stage.
@@ -74,17 +73,6 @@ pub struct Copier {
 }
 
 impl Copier {
-    /// No requests yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// For tests, which mark a copy as in flight.
-    #[cfg(test)]
-    pub const fn in_flight(&self) -> &InFlight {
-        &self.in_flight
-    }
-
     /// Waits for the copies that are in flight for other processes.
     pub fn wait_until_idle(&self, fence: &ChangeFence) {
         let mut backoff = Backoff::default();
@@ -92,10 +80,6 @@ impl Copier {
             backoff.snooze();
             true
         });
-    }
-
-    fn serving(&self) -> MutexGuard<'_, ()> {
-        self.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn try_serving(&self) -> Option<MutexGuard<'_, ()>> {
@@ -119,16 +103,10 @@ impl Copier {
     }
 }
 
-impl fmt::Debug for Copier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Copier").finish_non_exhaustive()
-    }
-}
-
 /// Has a request of a process be in flight until the returned closure is called.
 #[cfg(test)]
 pub fn carry_out_for(memory: &'static Memory, client: AttachmentId) -> impl FnOnce() {
-    let serving = memory.copier().serving();
+    let serving = sync::lock(&memory.copier.serving);
     let word = &memory.stages.of(client).next().unwrap().head.word;
     word.ask(word.claim(client, memory.shm.attachment()).unwrap()).unwrap();
     let seen = word.serve(memory.shm.attachment()).unwrap();
@@ -142,7 +120,7 @@ pub fn carry_out_for(memory: &'static Memory, client: AttachmentId) -> impl FnOn
 /// Cancels requests of dead processes that were not begun. To be called once the copy guards of live processes are
 /// closed.
 pub fn wait_for_given_up(memory: &'static Memory) {
-    let _serving = memory.copier().serving();
+    let _serving = sync::lock(&memory.copier.serving);
     let (stages, process) = (&memory.stages, this(memory));
     let clients = process.into_iter().flat_map(|process| process.clients.look());
     let clients = clients.filter(|&client| !memory.shm.is_alive(client));
@@ -163,14 +141,14 @@ fn this(memory: &'static Memory) -> Option<&'static CopierEntry> {
 /// Serves the requests of other processes.
 pub fn serve(memory: &'static Memory) {
     if this(memory).is_some_and(|process| process.clients.any() || process.abandoned.is_marked()) {
-        let _serving = memory.copier().serving();
+        let _serving = sync::lock(&memory.copier.serving);
         serve_all(memory, ROUNDS);
     }
 }
 
 /// Serves the requests of other processes, unless another thread does.
 pub fn serve_if_nobody_does(memory: &'static Memory) {
-    if let Some(_serving) = memory.copier().try_serving() {
+    if let Some(_serving) = memory.copier.try_serving() {
         serve_all(memory, ROUNDS);
     }
 }
@@ -210,7 +188,7 @@ pub fn has_abandoned(memory: &'static Memory, attachment: AttachmentId) -> bool 
 /// Whether this process has nothing in flight for others, and so nothing abandoned.
 #[cold]
 fn is_idle(memory: &'static Memory) -> bool {
-    let serving = memory.copier().try_serving();
+    let serving = memory.copier.try_serving();
     if serving.is_some() {
         clear_abandoned(memory);
     }
@@ -269,7 +247,7 @@ fn serve_one(memory: &'static Memory, stage: Stage) -> bool {
 /// Carries out a request. It accesses only regions of this process, by their private entries.
 fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
     let Some((request, sges)) = stage.head.read() else { return (Outcome::Refused, 0) };
-    let guard = CopyGuard::open_to_own(memory, &memory.copier().in_flight);
+    let guard = CopyGuard::open_to_own(memory, &memory.copier.in_flight);
     let Request { code, whose, needs, operands: [first, second] } = request;
     let done = match code {
         Code::Write | Code::WriteLate => {
@@ -333,8 +311,8 @@ pub fn give_up_for_the_dead(memory: &'static Memory, owner: AttachmentId) {
 
 /// Releases stages that no thread of this process uses, whatever their words say. To be called periodically.
 pub fn tidy(memory: &'static Memory) {
-    let copier = memory.copier();
-    let _serving = copier.serving();
+    let copier = &memory.copier;
+    let _serving = sync::lock(&copier.serving);
     for (stage, in_use) in copier.mine(memory) {
         let seen = stage.head.word.seen();
         // A thread that claims a stage is counted before the claim, and until it has given the stage up.

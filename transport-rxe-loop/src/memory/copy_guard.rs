@@ -303,7 +303,7 @@ impl<'a> CopyGuard<'a> {
         let entry = RegionEntry::read(self.memory.own(key.index()), key)?;
         let bound = entry.bound(whose, addr, len, needs)?;
         // Another process invalidates the key in the shared entry only.
-        let is_alive = sync::acquire(&self.memory.mr(entry.key.index()).key) == entry.key.get();
+        let is_alive = sync::acquire(&self.memory.mrs.at(entry.key.index()).key) == entry.key.get();
         // The entry may be torn while the window is being bound again: the range is checked against a valid region.
         let slot = self.memory.own(bound.region.index());
         let region =
@@ -354,7 +354,7 @@ impl<'a> CopyGuard<'a> {
             return None;
         }
         // SAFETY: the guard is borrowed for as long, and has the private marker, which `open` or `enter` set, and fenced.
-        unsafe { self.memory.foreign().find(self.memory, key) }
+        unsafe { self.memory.foreign.find(self.memory, key) }
     }
 }
 

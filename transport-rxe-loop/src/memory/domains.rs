@@ -1,8 +1,9 @@
 //! Numbers of protection domains. A queue pair accesses the memory of its domain by this number alone, so a number is
 //! not reused while any object has it.
 
+use crate::sync;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// The bits of a number that count domains; those above are the process.
 pub const BITS: u32 = 24;
@@ -31,7 +32,7 @@ impl Domains {
 
     /// Takes a free number; `None` if all are in use.
     pub fn take(&self) -> Option<u32> {
-        let mut given = self.lock();
+        let mut given = sync::lock(&self.given);
         let free = |number: &u32| !given.used.contains(number);
         let number = (given.next..self.max).chain(0..given.next).find(free)?;
         given.used.insert(number);
@@ -41,17 +42,13 @@ impl Domains {
 
     /// Frees a number that no object has any more.
     pub fn give_back(&self, number: u32) {
-        self.lock().used.remove(&number);
+        sync::lock(&self.given).used.remove(&number);
     }
 
     /// Has the next search start at `number`.
     #[cfg(test)]
     pub fn go_on_at(&self, number: u32) {
-        self.lock().next = number;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.given).next = number;
     }
 }
 

@@ -13,14 +13,12 @@
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use crate::protocol::number::RegionIndex;
-use std::fmt;
 use std::mem;
 use std::ptr::null_mut;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
-use crate::memory::Memory;
-use crate::memory::files;
 use crate::memory::region::{Bound, Kind, RegionEntry};
+use crate::memory::{Memory, files};
 use crate::protocol::retired::Retired;
 use crate::shm::mapping::Mapping;
 use crate::sync::{self, AtomicPtr};
@@ -40,7 +38,7 @@ pub struct Record {
 impl Record {
     /// Whether the entry in the table still has this key and seal.
     fn is_current(&self, memory: &'static Memory) -> bool {
-        let slot = memory.mr(self.entry.key.index());
+        let slot = memory.mrs.at(self.entry.key.index());
         sync::acquire(&slot.key) == self.entry.key.get() && sync::load(&slot.seal) == self.seal
     }
 
@@ -52,7 +50,7 @@ impl Record {
     }
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Known {
     /// The indices that have a record.
     records: Vec<RegionIndex>,
@@ -61,6 +59,7 @@ struct Known {
 }
 
 /// All records.
+#[derive(Debug, Default)]
 pub struct Foreign {
     /// By region index. Allocated when the first region of another process is used.
     records: OnceLock<Box<[AtomicPtr<Record>]>>,
@@ -68,11 +67,6 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// No records yet.
-    pub fn new() -> Self {
-        Self { records: OnceLock::new(), known: Mutex::default() }
-    }
-
     /// The record of the region with this key, which is not 0; `None` if no other process has one.
     ///
     /// # Safety
@@ -100,7 +94,7 @@ impl Foreign {
     /// periodically; true if something could not be unmapped yet.
     pub fn tidy(&self, memory: &'static Memory) -> bool {
         let Some(records) = self.records.get() else { return false };
-        let mut known = self.lock();
+        let mut known = sync::lock(&self.known);
         let kept = mem::take(&mut known.records).into_iter().filter(|&index| {
             // SAFETY: a record in its slot is retired only under the mutex, which is held.
             let record = unsafe { sync::acquire(&records[index.get() as usize]).as_ref() };
@@ -128,8 +122,9 @@ impl Foreign {
         key: Key,
     ) -> Option<*mut Record> {
         let index = memory.mrs.index(key.index());
-        let mut known = self.lock();
-        let (entry, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
+        let mut known = sync::lock(&self.known);
+        let (entry, (process, generation), seal) =
+            RegionEntry::read_sealed(memory.mrs.at(index), key)?;
         if process == memory.shm.attachment() {
             // Keys of this process are resolved by its private entries.
             return None;
@@ -153,10 +148,6 @@ impl Foreign {
         known.retire(slot, record);
         Some(record)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Known {
@@ -167,12 +158,6 @@ impl Known {
         if !before.is_null() {
             self.retired.add(AtomicPtr::new(before));
         }
-    }
-}
-
-impl fmt::Debug for Foreign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Foreign").finish_non_exhaustive()
     }
 }
 

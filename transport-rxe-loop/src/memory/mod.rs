@@ -28,8 +28,6 @@ pub mod stage;
 pub mod transfer;
 pub mod view;
 
-use std::fmt;
-
 use rustix::io::Errno;
 
 use self::atomic_op::STRIPES;
@@ -52,24 +50,32 @@ use crate::shm::mapping::{Mapping, Shared};
 use crate::shm::plan::Plan;
 use crate::shm::recovery::DeathRecovery;
 use crate::shm::system::SystemError;
-use crate::shm::table::{Entry, Table, shared};
+use crate::shm::table::{Entry, Table, opaque, shared};
 
 /// The per-process state of this layer.
 pub struct Memory {
     pub shm: &'static Shm,
-    mrs: Table<'static, MrSlot>,
-    copiers: &'static [CopierEntry],
+    /// All regions.
+    pub mrs: Table<'static, MrSlot>,
+    /// The shared copying state of each process.
+    pub copiers: &'static [CopierEntry],
     /// Locks for atomics on memory that other processes can't map: see [`atomics`].
-    stripes: &'static [Lock],
-    stages: Stages<'static>,
+    pub stripes: &'static [Lock],
+    /// The stages through which processes ask each other to copy.
+    pub stages: Stages<'static>,
     /// The entries of this process' regions, in private memory.
     own: &'static [MrSlot],
     send_queues: &'static [OwnSendQueue],
-    foreign: Foreign,
-    paths: AccessPaths,
-    copier: Copier,
-    windows: Bindings,
-    domains: Domains,
+    /// The records of other processes' regions.
+    pub foreign: Foreign,
+    /// The access path to each other process.
+    pub paths: AccessPaths,
+    /// The copying on behalf of other processes.
+    pub copier: Copier,
+    /// The bindings of this process' memory windows.
+    pub windows: Bindings,
+    /// The numbers of protection domains.
+    pub domains: Domains,
 }
 
 /// Ownership of a send queue, and its in-flight marker by which this process judges, in a cache line of its own.
@@ -132,7 +138,7 @@ impl Memory {
         if let Some(mine) = copiers.get(shm.attachment().index()) {
             mine.abandoned.clear();
         }
-        let (foreign, copier) = (Foreign::new(), Copier::new());
+        let (foreign, copier) = (Foreign::default(), Copier::default());
         let paths = AccessPaths::new(shm.shape().processes, by_service);
         let (windows, domains) = (Bindings::default(), Domains::new(domains::MAX));
         Ok(Self {
@@ -151,12 +157,6 @@ impl Memory {
         })
     }
 
-    /// The shared entry of the region at an index. Any index is valid.
-    #[inline]
-    pub fn mr(&self, index: RegionIndex) -> &'static MrSlot {
-        self.mrs.at(index)
-    }
-
     /// The private entry of this process' region at an index. Any index is valid.
     #[inline]
     pub fn own(&self, index: RegionIndex) -> &'static MrSlot {
@@ -167,58 +167,6 @@ impl Memory {
     #[inline]
     pub fn ownership(&self, index: QpIndex) -> &'static Ownership {
         &self.send_queues[index.get() as usize & (self.send_queues.len() - 1)].0
-    }
-
-    /// All regions.
-    #[cfg(test)]
-    pub const fn mrs(&self) -> &Table<'static, MrSlot> {
-        &self.mrs
-    }
-
-    /// The shared copying state of each process.
-    #[cfg(test)]
-    pub const fn copiers(&self) -> &'static [CopierEntry] {
-        self.copiers
-    }
-
-    /// The locks for atomics.
-    #[cfg(test)]
-    pub const fn stripes(&self) -> &'static [Lock] {
-        self.stripes
-    }
-
-    /// The stages through which processes ask each other to copy.
-    #[cfg(test)]
-    pub const fn stages(&self) -> &Stages<'static> {
-        &self.stages
-    }
-
-    /// The access path to each other process.
-    #[cfg(test)]
-    pub const fn paths(&self) -> &AccessPaths {
-        &self.paths
-    }
-
-    /// The numbers of protection domains.
-    #[cfg(test)]
-    pub const fn domains(&self) -> &Domains {
-        &self.domains
-    }
-
-    /// The records of other processes' regions.
-    #[inline]
-    pub const fn foreign(&self) -> &Foreign {
-        &self.foreign
-    }
-
-    /// The bindings of this process' memory windows.
-    pub const fn windows(&self) -> &Bindings {
-        &self.windows
-    }
-
-    /// The copying on behalf of other processes.
-    pub const fn copier(&self) -> &Copier {
-        &self.copier
     }
 
     /// A number for a new protection domain, unique in the fabric while it is in use, and never 0. `None` if all are
@@ -284,8 +232,4 @@ impl DeathRecovery for &'static Memory {
     }
 }
 
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").finish_non_exhaustive()
-    }
-}
+opaque!(Memory);

@@ -42,13 +42,13 @@ impl OwnedEntry {
         let holder = (self.memory.shm.attachment(), self.generation);
         // The private entry first: other processes can use the key only after the shared one is written.
         entry.write(self.memory.own(self.index), holder);
-        entry.write(self.memory.mr(self.index), holder);
+        entry.write(self.memory.mrs.at(self.index), holder);
     }
 
     /// Invalidates the key. The caller waits for copies that still use it.
     pub fn invalidate(&self) {
         RegionEntry::erase(self.memory.own(self.index));
-        RegionEntry::erase(self.memory.mr(self.index));
+        RegionEntry::erase(self.memory.mrs.at(self.index));
     }
 
     /// The path of the region's file, if it has one.
@@ -59,6 +59,6 @@ impl OwnedEntry {
 
 impl Drop for OwnedEntry {
     fn drop(&mut self) {
-        self.memory.mr(self.index).life().end(self.memory.shm.attachment());
+        self.memory.mrs.at(self.index).life().end(self.memory.shm.attachment());
     }
 }

@@ -1,7 +1,7 @@
 //! The access path to the memory of each other process.
 
 use crate::protocol::lock::AttachmentId;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -11,6 +11,7 @@ use crate::memory::Memory;
 use crate::memory::remote::Process;
 use crate::memory::transfer::Trouble;
 use crate::shm::liveness::Liveness;
+use crate::sync;
 
 /// How the memory of a process is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ impl AccessPaths {
 
     fn seen(&self, attachment: AttachmentId) -> Option<MutexGuard<'_, Option<Seen>>> {
         let seen = self.seen.get(attachment.index())?;
-        Some(seen.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(sync::lock(seen))
     }
 }
 

@@ -116,11 +116,6 @@ impl Vectors {
         Ok(())
     }
 
-    /// Whether all ranges have been moved.
-    fn are_done(&self) -> bool {
-        self.next == self.list.len()
-    }
-
     /// Where the remaining ranges begin.
     fn at(&self) -> Option<*mut c_void> {
         self.list.get(self.next).map(|range| range.iov_base)
@@ -232,7 +227,7 @@ fn in_parts(
     there: &mut Vectors,
     mut part: impl FnMut(&[libc::iovec], &[libc::iovec]) -> Result<usize, Errno>,
 ) -> Result<(), Errno> {
-    while !here.are_done() {
+    while here.next != here.list.len() {
         match part(here.left(), there.left()) {
             // The guard page is not mapped.
             Ok(0) | Err(Errno::FAULT) => return Err(Errno::SRCH),

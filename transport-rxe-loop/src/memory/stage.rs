@@ -59,7 +59,7 @@ impl fmt::Debug for Head {
 #[derive(Debug)]
 pub struct Stages<'m> {
     /// The small ones by attachment, then the large ones.
-    heads: &'m [Head],
+    pub heads: &'m [Head],
     data: &'m [AtomicU64],
     processes: usize,
 }
@@ -70,7 +70,8 @@ pub struct Stage {
     pub head: &'static Head,
     /// The staging buffer.
     pub data: &'static [AtomicU64],
-    index: usize,
+    /// Its index.
+    pub index: usize,
 }
 
 impl<'m> Stages<'m> {
@@ -81,13 +82,6 @@ impl<'m> Stages<'m> {
         let heads = plan.table(small + LARGE);
         let data = plan.table(small * SMALL_WORDS + LARGE * LARGE_WORDS);
         Some(Self { heads: heads?, data: data?, processes })
-    }
-}
-
-impl<'m> Stages<'m> {
-    /// Their heads: the small ones by attachment, then the large ones.
-    pub const fn heads(&self) -> &'m [Head] {
-        self.heads
     }
 }
 
@@ -122,11 +116,6 @@ impl Stages<'static> {
 }
 
 impl Stage {
-    /// Its index.
-    pub const fn index(&self) -> usize {
-        self.index
-    }
-
     /// The bytes of its data.
     pub const fn bytes(&self) -> usize {
         size_of_val(self.data)

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::Memory;
-use super::bytes;
 use super::sge::{Far, Spans, Target};
+use super::{Memory, bytes};
 
 /// Why a copy failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -89,7 +89,7 @@ impl Tables<'_> {
 
     /// The copies that are asked for.
     pub fn see_copy_requests(&self) -> Vec<CopyRequest> {
-        let stages = (0..).zip(self.stages.heads());
+        let stages = (0..).zip(self.stages.heads);
         let seen = stages.filter_map(|(stage, head)| {
             let seen = head.word.seen();
             let state = match seen.state()? {

@@ -17,19 +17,16 @@ pub use self::plan::Injector;
 use std::time::Duration;
 
 use cq_core::wc::WcStatus;
-use cq_testing::fault::When;
+use cq_verbs::fault::When;
 
 /// The faults of a process' send requests, and when they happen: [`OpenOptions::faults`]. They are what a network does to
 /// programs now and then, by a seed: requests fail or are late, peers stop or have no receives, completion queues overrun,
-/// events are spurious. Tests without a device use [`cq_testing::fault`].
+/// events are spurious. Tests without a device use `cq_testing::fault`.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::{Wc, WcStatus};
-/// use transport_rxe_loop::verbs::post::Post;
-/// use transport_rxe_loop::verbs::wr::SendWr;
 /// use std::time::Duration;
-/// use transport_rxe_loop::{Faults, OpenOptions, QpInit, When};
+///
+/// use transport_rxe_loop::{Faults, OpenOptions, SendWr, Wc, WcStatus, When};
 ///
 /// let faults = Faults::seeded(7)
 ///     .defer(Duration::from_micros(50))
@@ -37,8 +34,8 @@ use cq_testing::fault::When;
 /// let fabric = format!("faults-{}", std::process::id());
 /// let context = OpenOptions::new().fabric(&fabric).faults(faults).open("loop0")?;
 /// # let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// # let mut cq = context.create_cq(16, None)?;
-/// # let (mut qp, mut peer) = (pd.create_qp(&QpInit::new(&cq))?, pd.create_qp(&QpInit::new(&cq))?);
+/// # let mut cq = context.cq(16).create()?;
+/// # let (mut qp, mut peer) = (pd.qp(&cq).create()?, pd.qp(&cq).create()?);
 /// # qp.connect(&port, &peer.endpoint(&port))?;
 /// # peer.connect(&port, &qp.endpoint(&port))?;
 /// # let region = pd.allocate(64, transport_rxe_loop::Access::EVERY)?;
@@ -46,8 +43,7 @@ use cq_testing::fault::When;
 /// qp.post_send(&[write(1), write(2), write(3)])?;
 /// let (mut wcs, mut statuses) = ([Wc::default(); 4], Vec::new());
 /// while statuses.len() < 3 {
-///     let count = cq.poll(&mut wcs)?;
-///     statuses.extend(wcs[..count].iter().map(Wc::status));
+///     statuses.extend(cq.poll(&mut wcs)?.iter().map(Wc::status));
 /// }
 /// use WcStatus as S;
 /// assert_eq!(statuses, [S::SUCCESS, S::RNR_RETRY_EXC_ERR, S::WR_FLUSH_ERR]);
@@ -82,6 +78,7 @@ use cq_testing::fault::When;
 ///
 /// [`OpenOptions::faults`]: crate::OpenOptions::faults
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct Faults {
     seed: u64,
     rules: Vec<(When, Fault)>,
@@ -101,7 +98,6 @@ enum Fault {
 
 impl Faults {
     /// No faults, with this seed for the dice.
-    #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self { seed, rules: Vec::new() }
     }
@@ -118,7 +114,6 @@ impl Faults {
     ///
     /// # Panics
     /// If the status is SUCCESS.
-    #[must_use]
     #[track_caller]
     pub fn fail(self, when: When, status: WcStatus) -> Self {
         assert!(status != WcStatus::SUCCESS, "SUCCESS is no failure");
@@ -128,20 +123,17 @@ impl Faults {
     /// Every request is carried out later than it could be, by up to this duration, and by the service thread: its
     /// bytes are read late, so that a program which reuses a buffer before the completion sends the wrong ones.
     /// Requests of one queue pair stay in order, those of several do not.
-    #[must_use]
     pub fn defer(self, up_to: Duration) -> Self {
         self.with(When::always(), Fault::Defer(up_to))
     }
 
     /// A request, and those behind it, are carried out this much later than they could be.
-    #[must_use]
     pub fn delay(self, when: When, by: Duration) -> Self {
         self.with(when, Fault::Delay(by))
     }
 
     /// A request that takes a receive of its peer finds none for this duration, even if some are posted: it waits,
     /// and fails with RNR_RETRY_EXC if its timers expire. On an unreliable transport it is lost.
-    #[must_use]
     pub fn starve(self, when: When, length: Duration) -> Self {
         self.with(when, Fault::Starve(length))
     }
@@ -149,21 +141,18 @@ impl Faults {
     /// The peer of a request stops for this duration. It does not answer requests of this process, which wait, and
     /// fail with RETRY_EXC if their timers expire; on an unreliable transport they are lost. If the peer belongs to
     /// this process, its own requests are not carried out.
-    #[must_use]
     pub fn stop(self, when: When, length: Duration) -> Self {
         self.with(when, Fault::Stop(length))
     }
 
     /// The completion of a request finds its completion queue full, whether it is or not
     /// ([O2](cq_core::contract#o2)–[O5](cq_core::contract#o5)), unless the queue ignores overruns.
-    #[must_use]
     pub fn overrun(self, when: When) -> Self {
         self.with(when, Fault::Overrun)
     }
 
     /// A request that is carried out raises an event for both completion queues of its queue pair, armed or not: a
     /// spurious one ([N5](cq_core::contract#n5)), or one more.
-    #[must_use]
     pub fn spurious(self, when: When) -> Self {
         self.with(when, Fault::Spurious)
     }

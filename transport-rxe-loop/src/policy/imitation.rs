@@ -65,7 +65,7 @@ impl Imitation {
         let Self { is_rxe } = self;
         QpBehavior {
             capacities: asked.map(|asked| self.capacity(asked, max)),
-            may_share_receives: kind != QpType::Uc || is_rxe,
+            may_share_receives: kind != QpType::UC || is_rxe,
             believes_attributes: is_rxe,
             resumes_from_sqd: !is_rxe,
             always_reports_drained: is_rxe,
@@ -138,7 +138,7 @@ impl Imitation {
             StartingOp::Atomic { len } if len < 8 || (len > 8 && !is_rxe) => {
                 Err(WcStatus::LOC_LEN_ERR)
             }
-            StartingOp::SendInvalidate { kind } if kind != QpType::Rc && is_rxe => {
+            StartingOp::SendInvalidate { kind } if kind != QpType::RC && is_rxe => {
                 Err(WcStatus::LOC_QP_OP_ERR)
             }
             StartingOp::Datagram { is_too_long: true, .. } if is_rxe => Ok(Start::Dropped),
@@ -156,7 +156,7 @@ impl Imitation {
         let Self { is_rxe } = self;
         Failing {
             invalid_key: if is_rxe { WcStatus::LOC_QP_OP_ERR } else { WcStatus::LOC_PROT_ERR },
-            to_sqe: kind != QpType::Rc && !is_rxe,
+            to_sqe: kind != QpType::RC && !is_rxe,
             knows_gone: !is_rxe,
         }
     }

@@ -50,7 +50,7 @@ impl Strict {
     /// Whether a responder that expects a packet with one number answers a requester whose first one has another.
     pub const fn answers(self, kind: QpType, expected: u32, first: u32) -> bool {
         const NUMBER: u32 = (1 << 24) - 1;
-        let is_checked = self.is_strict && matches!(kind, QpType::Rc);
+        let is_checked = self.is_strict && matches!(kind, QpType::RC);
         !is_checked || expected & NUMBER == first & NUMBER
     }
 

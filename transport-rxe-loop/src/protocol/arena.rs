@@ -1,18 +1,6 @@
 //! Shared memory, allocated in granules that each record their owner, so that what a dead process had is
 //! found without its help. Granules are taken under a lock, and freed without it.
 //!
-//! ```
-//! use transport_rxe_loop::protocol::arena::Granules;
-//! use transport_rxe_loop::sync::AtomicU8;
-//!
-//! let owners = [const { AtomicU8::new(0) }; 4];
-//! let granules = Granules::new(&owners);
-//! assert_eq!(granules.take(0, 2, 7), Some(0)); // under the lock
-//! assert_eq!(granules.take(0, 3, 8), None);
-//! granules.give_back(0, 2);
-//! assert_eq!(granules.take(0, 3, 8), Some(0));
-//! ```
-//!
 //! # States
 //!
 //! | byte | granule | left by |
@@ -32,21 +20,14 @@ pub struct Granules<'a>(&'a [AtomicU8]);
 
 impl<'a> Granules<'a> {
     /// The granules whose owners these bytes are. Zero is a free granule.
-    #[must_use]
     pub const fn new(owners: &'a [AtomicU8]) -> Self {
         Self(owners)
     }
 
     /// The number of granules.
-    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // there are some
     pub const fn len(self) -> usize {
         self.0.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0.is_empty()
     }
 
     /// Takes the first `count` contiguous free granules from `from` on; returns the first, or `None` if there are not
@@ -100,6 +81,7 @@ impl<'a> Granules<'a> {
     ///
     /// # Staleness
     /// Owners free theirs at any time.
+    #[cfg(any(test, loom))]
     pub fn owners(self) -> impl Iterator<Item = u8> + use<'a> {
         self.0.iter().map(sync::load).filter(|&owner| owner != 0)
     }

@@ -40,40 +40,6 @@
 //! What the owner was not told by itself is not believed (X4): it takes events of the sources that it has attached, in the
 //! lives that it gave them. If another process corrupts the life of a source, the owner gives that back when it reads a void token
 //! of it. If one corrupts the number of the channel, no event of the source comes until it is attached again.
-//!
-//! ```
-//! use std::cell::RefCell;
-//! use std::collections::VecDeque;
-//! use transport_rxe_loop::protocol::number::ChannelIndex;
-//! use transport_rxe_loop::protocol::channel::{Board, EventNode, Events, Owned, Pipe, Token, Unwritten};
-//!
-//! #[derive(Default)]
-//! struct Queue(RefCell<VecDeque<Token>>);
-//! impl Pipe for Queue {
-//!     fn write(&self, token: Token) -> Result<(), Unwritten> {
-//!         self.0.borrow_mut().push_back(token);
-//!         Ok(())
-//!     }
-//!     fn read(&self) -> Option<Token> {
-//!         self.0.borrow_mut().pop_front()
-//!     }
-//!     fn len(&self) -> usize {
-//!         self.0.borrow().len()
-//!     }
-//!     fn wait(&self, _attempt: u32) -> bool {
-//!         false
-//!     }
-//! }
-//! let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
-//! let events = Events::new(&board, ChannelIndex::new(7), |source| &nodes[source as usize % 3]);
-//! let (pipe, mut owned) = (Queue::default(), Owned::default());
-//! events.attach(1, &mut owned);
-//! events.raise(1, || true, &pipe)?;
-//! events.raise(1, || true, &pipe)?;
-//! let mut take = || events.take(&owned, &pipe);
-//! assert_eq!([take(), take(), take()], [Some(1), Some(1), None]);
-//! # Ok::<(), transport_rxe_loop::protocol::channel::Unopened>(())
-//! ```
 
 mod count;
 mod sift;
@@ -82,7 +48,6 @@ use std::collections::BTreeMap;
 
 use self::count::Count;
 pub use self::count::{EventNode, MOST};
-pub use self::sift::{Gone, Missing};
 use super::number::ChannelIndex;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
@@ -107,13 +72,11 @@ impl Token {
     const NONE: Self = Self { source: u32::MAX, life: u32::MAX };
 
     /// What is written.
-    #[must_use]
     pub const fn to_bytes(self) -> [u8; 8] {
         ((self.life as u64) << 32 | self.source as u64).to_le_bytes()
     }
 
     /// What was read. Any bytes are a token, and nearly all of them a void one.
-    #[must_use]
     pub const fn from_bytes(bytes: [u8; 8]) -> Self {
         let word = u64::from_le_bytes(bytes);
         Self { source: word as u32, life: (word >> 32) as u32 }
@@ -193,7 +156,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     /// Attaches a source, which has no channel so far. For the owner of the channel.
     pub fn attach(&self, source: u32, owned: &mut Owned) {
         let node = (self.node)(source);
-        owned.0.insert(source, node.renew().next_life());
+        owned.0.insert(source, node.renew().renewed().life());
         node.enter(self.index);
     }
 

@@ -4,72 +4,7 @@
 //! manager. Nothing is sent here: the caller does that, by a socket for each connection, which delivers in order and reports
 //! that the peer has closed its end.
 //!
-//! A call that is not in the table fails with EINVAL, and changes nothing. (`rdma_notify` of an established connection fails
-//! with EISCONN.)
-//!
-//! | call | in the states | leads to | event of it |
-//! |---|---|---|---|
-//! | `rdma_bind_addr` | Idle | Bound | |
-//! | `rdma_resolve_addr` | Idle, Bound | AddrResolved | ADDR_RESOLVED |
-//! | the same, of another machine's address | Idle, Bound | Bound | ADDR_ERROR |
-//! | `rdma_resolve_route` | AddrResolved | RouteResolved | ROUTE_RESOLVED |
-//! | `rdma_listen` | Idle, Bound | Listening | |
-//! | `rdma_connect` | RouteResolved | ReqSent | |
-//! | `rdma_accept` | ReqRcvd | RepSent; for datagrams Over | |
-//! | `rdma_reject` | ReqRcvd, RepRcvd | Over | |
-//! | `rdma_establish` | RepRcvd | Established | |
-//! | `rdma_disconnect` | Established | DreqSent | |
-//! | | DreqRcvd | TimeWait | |
-//! | | Listening, ReqSent, ReqRcvd, RepSent, RepRcvd, DreqSent, TimeWait, Over | the same | |
-//! | `rdma_notify` | RepSent | the same | |
-//! | `rdma_init_qp_attr`, INIT | Bound, AddrResolved, RouteResolved, ReqSent, ReqRcvd, RepSent, RepRcvd, Established; for datagrams all but Idle | the same | |
-//! | the same, RTR and RTS | ReqRcvd, RepSent, RepRcvd, Established; for datagrams all but Idle | the same | |
-//! | REUSEADDR is set | all but Listening | the same | |
-//! | REUSEADDR is cleared | Idle | the same | |
-//! | AFONLY | Idle, Bound | the same | |
-//! | `rdma_destroy_id`, `rdma_migrate_id`, other options | all | | |
-//!
-//! | state | side | receives | goes to | event |
-//! |---|---|---|---|---|
-//! | ReqSent | active | REP | RepRcvd | CONNECT_RESPONSE |
-//! | | | REJ, the end of the socket | Over | REJECTED |
-//! | | | nothing in time | Over | UNREACHABLE |
-//! | ReqRcvd | passive | the end of the socket | Over | REJECTED |
-//! | RepSent | passive | RTU | Established | ESTABLISHED |
-//! | | | REJ, the end of the socket | Over | REJECTED |
-//! | | | nothing in time | Over | UNREACHABLE |
-//! | RepRcvd | active | REJ, the end of the socket | Over | REJECTED |
-//! | Established | both | DREQ | DreqRcvd | DISCONNECTED |
-//! | | | the end of the socket | TimeWait | DISCONNECTED |
-//! | DreqSent | both | DREP, DREQ, the end of the socket, nothing in time | TimeWait | DISCONNECTED |
-//! | TimeWait | both | nothing in time | Over | TIMEWAIT_EXIT |
-//!
-//! A datagram service has REQ and REP alone: REP is ESTABLISHED for the active side, REJ is UNREACHABLE, and neither side
-//! waits for more.
-//!
-//! Each message that is received is one event, and in the states in which none is expected the socket is not watched: so an
-//! event channel is readable exactly while it has an event. Any other message is a fault of the peer, and the end of the
-//! connection. An end whose time is over receives what has arrived, and does not give up then. Else it shuts down the receiving
-//! direction of its socket, and receives what arrived in between: so an RTU that was sent is received, and one that was not can't be
-//! sent any more. The connection is established for both ends, or for none; one whose RTU came in between ends at once, for
-//! both, as nothing more can be received.
-//!
-//! ```
-//! use transport_rxe_loop::verbs::cm::EventKind;
-//! use transport_rxe_loop::protocol::cm::{Call, Received, OK, Service, State};
-//! use transport_rxe_loop::protocol::cm::message::Kind;
-//!
-//! const RC: Service = Service::Connection;
-//! let (active, passive) = (State::RouteResolved, State::ReqRcvd);
-//! let (active, passive) = (active.call(Call::Connect, RC)?, passive.call(Call::Accept, RC)?);
-//! let received = active.state.receive(Received::Message(Kind::Rep, 0), RC);
-//! assert_eq!((received.state, received.event), (State::RepRcvd, Some((EventKind::CONNECT_RESPONSE, OK))));
-//! assert_eq!(received.state.call(Call::Establish, RC)?.state, State::Established);
-//! let received = passive.state.receive(Received::Message(Kind::Rtu, 0), RC);
-//! assert_eq!((received.state, received.event), (State::Established, Some((EventKind::ESTABLISHED, OK))));
-//! assert!(State::Bound.call(Call::Connect, RC).is_err());
-//! # Ok::<(), rustix::io::Errno>(())
-//! ```
+//! Both are written out in [`internals::connecting`](crate::internals::connecting).
 
 pub mod message;
 

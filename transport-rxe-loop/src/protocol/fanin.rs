@@ -27,7 +27,7 @@
 use std::slice;
 
 use cq_core::queue::raw::{RawConsumer, RawProducer, RawQueue};
-use cq_core::queue::{Channel, Dropped, End, NoChannel, Position, Tagged, Tail};
+use cq_core::queue::{DroppedError, End, NoChannel, Position, QueueChannel, Tagged, Tail};
 use cq_core::wc::Wc;
 
 use super::lock::Lock;
@@ -61,7 +61,6 @@ impl Location {
 
     /// The location that a [word](Fanin::location_word) says. Another process may have corrupted it.
     #[inline]
-    #[must_use]
     pub const fn from_word(word: u64) -> Self {
         Self {
             offset: word as u32,
@@ -85,22 +84,14 @@ pub struct Fanin {
 }
 
 impl Fanin {
-    /// A queue without a ring.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Where the ring is. Another process may have corrupted it.
     #[inline]
-    #[must_use]
     pub fn location(&self) -> Location {
         Location::from_word(self.location_word())
     }
 
     /// The [location](Self::location) as a word: who has validated a ring compares it.
     #[inline]
-    #[must_use]
     pub fn location_word(&self) -> u64 {
         sync::load(&self.location)
     }
@@ -118,13 +109,11 @@ impl Fanin {
 
     /// The position of the next completion; may be out of date without the lock.
     #[inline]
-    #[must_use]
     pub fn position(&self) -> Position {
         sync::load(&self.tail[0])
     }
 
     /// The number of completions that the queue's owner, whose consumer this is, has not polled.
-    #[must_use]
     pub fn unpolled<C>(&self, consumer: &RawConsumer<'_, C>) -> Position {
         self.tail().position().wrapping_sub(consumer.position())
     }
@@ -132,8 +121,7 @@ impl Fanin {
     /// A producer for the ring at [`location`](Self::location); for the producer. The channel's signal is
     /// called under the lock, so it should only record that an event is to be raised.
     #[inline]
-    #[must_use]
-    pub fn producer<'q, C: Channel>(
+    pub fn producer<'q, C: QueueChannel>(
         &self,
         queue: &'q mut RawQueue<'_>,
         channel: C,
@@ -146,13 +134,13 @@ impl Fanin {
     ///
     /// # Errors
     /// The queue is full, or overran before: the completion is dropped (O3), and settled all the same.
-    pub fn push<C: Channel>(
+    pub fn push<C: QueueChannel>(
         &self,
         queue: &mut RawQueue<'_>,
         channel: C,
         entry: &Tagged,
         settle: impl FnOnce(&[Tagged]),
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DroppedError> {
         let mut producer = self.producer(queue, channel);
         let pushed = producer.push_or_overrun(entry);
         steps::done(Step::Published);
@@ -184,12 +172,12 @@ impl Fanin {
     /// # Errors
     /// The completions do not all fit, or the queue overran before: what does not fit is dropped (O3), and
     /// settled all the same. The count is that of the first ones dropped here.
-    pub fn push_all<C: Channel>(
+    pub fn push_all<C: QueueChannel>(
         &self,
         producer: &mut RawProducer<'_, C>,
         entries: &[Tagged],
         mut settle: impl FnMut(&[Tagged]),
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DroppedError> {
         let mut pushed = Ok(());
         for part in entries.chunks(producer.storage()) {
             let published = producer.push_batch_or_overrun(part);
@@ -201,7 +189,7 @@ impl Fanin {
 
     /// [`push_all`](Self::push_all) for a queue that never overruns, and no more completions than its ring stores: what does
     /// not fit is settled all the same. Returns how many were stored, at consecutive positions.
-    pub fn push_fitting<C: Channel>(
+    pub fn push_fitting<C: QueueChannel>(
         &self,
         producer: &mut RawProducer<'_, C>,
         part: &[Tagged],
@@ -214,7 +202,7 @@ impl Fanin {
 
     /// Settles completions that were published as far as they fit, and stores the tail.
     #[inline]
-    fn settle_part<C: Channel>(
+    fn settle_part<C: QueueChannel>(
         &self,
         producer: &RawProducer<'_, C>,
         part: &[Tagged],

@@ -6,22 +6,6 @@
 //!
 //! A caller that acts on a change (to flush, empty or destroy) calls [`ChangeFence::after_change`] first.
 //!
-//! ```
-//! use transport_rxe_loop::QpState;
-//! use transport_rxe_loop::protocol::identity;
-//! use transport_rxe_loop::protocol::number::QpNumber;
-//! use transport_rxe_loop::sync::AtomicU64;
-//!
-//! let (word, number) = (AtomicU64::new(0), QpNumber::new(0x1001));
-//! identity::enter(&word, number);
-//! let seen = identity::read(&word);
-//! assert!(identity::change(&word, seen, QpState::INIT));
-//! assert!(!identity::change(&word, seen, QpState::RTS)); // of an earlier epoch
-//! assert!(!identity::fail(&word, QpNumber::new(0x2001))); // another one
-//! assert!(identity::fail(&word, number));
-//! assert_eq!(identity::read(&word).state(), QpState::ERR);
-//! ```
-//!
 //! [`ChangeFence::after_change`]: super::in_flight::ChangeFence::after_change
 
 use std::fmt;
@@ -42,7 +26,6 @@ pub struct Identity(u64);
 
 impl Identity {
     /// That of the queue pair with this number, in this state and epoch.
-    #[must_use]
     pub const fn new(number: QpNumber, state: QpState, epoch: u32) -> Self {
         let low = number.get() << STATE_BITS | state.0;
         Self((epoch as u64) << EPOCH_AT | low as u64)
@@ -50,21 +33,18 @@ impl Identity {
 
     /// The number of the queue pair.
     #[inline]
-    #[must_use]
     pub const fn number(self) -> QpNumber {
         QpNumber::new(self.0 as u32 >> STATE_BITS)
     }
 
     /// Its state; ERR, in which a queue pair does no harm, for a number that is none.
     #[inline]
-    #[must_use]
     pub const fn state(self) -> QpState {
         let bits = self.0 as u32 & ((1 << STATE_BITS) - 1);
         if bits < QpState::ERR.0 { QpState(bits) } else { QpState::ERR }
     }
 
     /// The epoch.
-    #[must_use]
     pub const fn epoch(self) -> u32 {
         (self.0 >> EPOCH_AT) as u32
     }
@@ -84,7 +64,6 @@ impl fmt::Debug for Identity {
 
 /// The current number, state and epoch. Acquires: what was stored before the word was changed can be read.
 #[inline]
-#[must_use]
 pub fn read(word: &AtomicU64) -> Identity {
     Identity(sync::acquire(word))
 }

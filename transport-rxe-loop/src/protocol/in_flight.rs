@@ -15,18 +15,6 @@
 //! state, at least one sees the other: the bytes do not move, or the counter is odd. The same holds for an initiator
 //! that clears the marker and a process that fails its peer: the counter is even, or the initiator has the peer run.
 //!
-//! ```
-//! use transport_rxe_loop::protocol::in_flight::{ChangeFence, InFlight};
-//!
-//! let in_flight = InFlight::default();
-//! in_flight.open();
-//! let fence = ChangeFence::after_change();
-//! assert!(fence.is_open(&in_flight));
-//! assert!(!fence.wait(&in_flight, || false)); // gave up
-//! in_flight.close();
-//! assert!(fence.wait(&in_flight, || true));
-//! ```
-//!
 //! # Two in shared memory
 //! The thread that posts sets the poster's marker before it enters the send queue, so that the locked operation by which it
 //! enters is the fence of both. If it finds the queue owned, it has set the marker for nothing: it clears it with a fence, and
@@ -83,7 +71,6 @@ impl InFlight {
 
     /// Whether it is set. For the thread that writes it, once it is the owner: nobody corrects it from then on.
     #[inline(always)]
-    #[must_use]
     pub fn is_open(&self) -> bool {
         is_odd(sync::load(&self.0))
     }
@@ -115,7 +102,6 @@ pub struct SharedMarkers {
 
 impl SharedMarkers {
     /// Whether a copy that began before the change may still be running.
-    #[must_use]
     pub fn are_open(&self, fence: &ChangeFence) -> bool {
         fence.is_open(&self.poster) || fence.is_open(&self.owner)
     }
@@ -156,20 +142,17 @@ pub struct ChangeFence(());
 
 impl ChangeFence {
     /// To be called after the change, or after having seen that another process made it.
-    #[must_use]
     pub fn after_change() -> Self {
         sync::full_fence_at(Site::ChangeFence);
         Self(())
     }
 
     /// Whether a copy that began before the change may still be running. If not, everything done by it can be seen.
-    #[must_use]
     pub fn is_open(&self, marker: &impl Marker) -> bool {
         self.seen(marker).is_some()
     }
 
     /// The copy that a marker is set for, if it is: one that may have begun before the change.
-    #[must_use]
     pub fn seen(&self, marker: &impl Marker) -> Option<Seen> {
         marker.seen()
     }

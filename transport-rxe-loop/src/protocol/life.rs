@@ -4,20 +4,6 @@
 //! |---|---|---|
 //! | generation · 0 | free | an attachment that [claims](Life::claim) it |
 //! | generation · attachment + 1 | taken | the owner that [frees](Life::end) it, or a process that recovers from its death, to the [next](after) generation |
-//!
-//! ```
-//! use transport_rxe_loop::protocol::life::Life;
-//! use transport_rxe_loop::protocol::lock::AttachmentId;
-//!
-//! let [one, other] = [7, 8].map(AttachmentId::new);
-//! let life = Life::default();
-//! assert_eq!(life.claim(one), Some(0));
-//! assert_eq!(life.claim(other), None);
-//! assert_eq!(life.holder(), Some((one, 0)));
-//! life.end(other); // it has nothing there
-//! life.end(one);
-//! assert_eq!(life.claim(other), Some(1));
-//! ```
 
 use super::lock::AttachmentId;
 use crate::sync::{self, AtomicU32};
@@ -60,7 +46,6 @@ impl Life {
 
     /// The attachment that owns the entry, and the generation.
     #[inline]
-    #[must_use]
     pub fn holder(&self) -> Option<(AttachmentId, u32)> {
         let seen = sync::acquire(&self.0);
         Some((AttachmentId::new((seen & OWNERS).checked_sub(1)? as u16), seen >> OWNER_BITS))
@@ -68,7 +53,6 @@ impl Life {
 
     /// The attachment that owns the entry.
     #[inline]
-    #[must_use]
     pub fn attachment(&self) -> Option<AttachmentId> {
         Some(self.holder()?.0)
     }
@@ -77,7 +61,6 @@ impl Life {
 /// The generation after this one. Numbers and keys hold the remainder of a generation divided by 2ⁿ - 1, for
 /// some n of 8 to 24. The remainder of the last generation is 2ᵐ - 1 for some m, and never 2, so a number of
 /// the last generation is not valid in the next one.
-#[must_use]
 pub const fn after(generation: u32) -> u32 {
     if generation == LAST_GENERATION { 2 } else { generation + 1 }
 }

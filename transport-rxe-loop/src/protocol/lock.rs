@@ -1,18 +1,6 @@
 //! A lock that survives the death of its holder: the word records the holder, so that another process can
 //! find out that it is dead and take the lock over. The caller decides how long to wait and who is alive.
 //!
-//! ```
-//! use transport_rxe_loop::protocol::lock::{Lock, AttachmentKey};
-//!
-//! let (lock, dead, me) = (Lock::new(), AttachmentKey::new(7, 1), AttachmentKey::new(8, 1));
-//! assert!(lock.try_enter(dead));
-//! assert!(!lock.try_enter(me));
-//! assert_eq!(lock.holder(), Some(dead));
-//! assert!(lock.inherit(dead, me)); // and repairs what the lock protects
-//! lock.leave();
-//! assert_eq!(lock.holder(), None);
-//! ```
-//!
 //! # States
 //!
 //! | word | state | left by |
@@ -38,19 +26,16 @@ pub struct AttachmentId(u16);
 
 impl AttachmentId {
     /// The attachment with this index.
-    #[must_use]
     pub const fn new(index: u16) -> Self {
         Self(index)
     }
 
     /// The index, for a word of shared memory.
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
     /// The index, for a lookup.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -63,14 +48,12 @@ pub struct AttachmentKey(NonZeroU32);
 
 impl AttachmentKey {
     /// The attachment with this id in this generation. The id is below 65,535.
-    #[must_use]
     pub const fn new(attachment: u16, generation: u16) -> Self {
         let word = (generation as u32) << 16 | attachment.saturating_add(1) as u32;
         Self(NonZeroU32::MIN.saturating_add(word - 1))
     }
 
     /// The owner that a word names; `None` for 0. The word may have been corrupted by another process.
-    #[must_use]
     pub const fn from_word(word: u32) -> Option<Self> {
         match NonZeroU32::new(word) {
             Some(word) => Some(Self(word)),
@@ -79,19 +62,16 @@ impl AttachmentKey {
     }
 
     /// The word for shared memory; never 0.
-    #[must_use]
     pub const fn to_word(self) -> u32 {
         self.0.get()
     }
 
     /// How often the id was used before, wrapping.
-    #[must_use]
     pub const fn generation(self) -> u16 {
         (self.0.get() >> 16) as u16
     }
 
     /// The id of the attachment; the caller checks that it is in range.
-    #[must_use]
     pub const fn attachment(self) -> AttachmentId {
         AttachmentId((self.0.get() as u16).wrapping_sub(1))
     }
@@ -103,12 +83,6 @@ impl AttachmentKey {
 pub struct Lock(AtomicU32);
 
 impl Lock {
-    /// A free lock.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes the lock if it is free.
     #[inline]
     #[must_use]
@@ -128,7 +102,6 @@ impl Lock {
     }
 
     /// The current holder. May be stale at once, except that a dead holder keeps the lock until it is inherited.
-    #[must_use]
     pub fn holder(&self) -> Option<AttachmentKey> {
         AttachmentKey::from_word(sync::load(&self.0))
     }

@@ -2,39 +2,6 @@
 //! may be killed at any step. Everything takes the words by reference and needs no fabric, so that the loom models of
 //! `verify/loom` run the same code.
 //!
-//! Internal: public only for these models and for reading. Semantic versioning does not cover it.
-//!
-//! ```
-//! use cq_core::queue::{Control, Tagged, NoChannel};
-//! use cq_core::queue::raw::Slot;
-//! use cq_core::transport::PollCq;
-//! use cq_core::wc::{Wc, WcStatus};
-//! use cq_testing::raw_queue;
-//! use transport_rxe_loop::protocol::fanin::Fanin;
-//! use transport_rxe_loop::protocol::lock::AttachmentKey;
-//!
-//! let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
-//! let queue = || raw_queue(&control, &slots, &[], 4).unwrap();
-//! let fanin = Fanin::new();
-//! let (dead, me) = (AttachmentKey::new(0, 1), AttachmentKey::new(1, 1));
-//! let entry = |wr_id| Tagged { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Tagged::default() };
-//!
-//! // Published, then killed: not settled, and the tail is not stored.
-//! assert!(fanin.lock.try_enter(dead));
-//! fanin.producer(&mut queue(), NoChannel).push(&entry(1))?;
-//!
-//! // Another process finds it dead, repairs and continues.
-//! let mut settled = 0;
-//! assert!(fanin.lock.inherit(dead, me));
-//! let _state = fanin.repair(&queue(), |_, _| settled += 1);
-//! fanin.push(&mut queue(), NoChannel, &entry(2), |_| settled += 1)?;
-//! fanin.lock.leave();
-//!
-//! assert_eq!(settled, 2);
-//! assert_eq!(queue().into_consumer(0, NoChannel).poll(&mut [Wc::default(); 4])?, 2);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! | module | owns |
 //! |---|---|
 //! | [`lock`] | locks that record their holder, and taking them over from a dead one |

@@ -1,25 +1,6 @@
 //! The flags of a completion queue that change how completions are pushed. They are one word, so that a
 //! producer checks a single word, and nothing else where no such flag is set.
 //!
-//! ```
-//! use transport_rxe_loop::protocol::mode::{Mode, CqFlag};
-//!
-//! let mode = Mode::default();
-//! assert!(mode.is_ordinary() && !mode.is_all_in_ring(), "as a forked child finds it");
-//! mode.begin(false);
-//! assert!(mode.is_ordinary() && mode.is_all_in_ring());
-//! mode.set(CqFlag::Moderated, true);
-//! mode.set(CqFlag::GivenUp, true);
-//! mode.set(CqFlag::Moderated, false);
-//! assert!(mode.has(CqFlag::GivenUp) && !mode.has(CqFlag::Moderated) && !mode.is_all_in_ring());
-//!
-//! mode.begin(false);
-//! mode.set(CqFlag::KnownOpcodes, true);
-//! assert!(mode.is_ordinary() && mode.is_all_in_ring());
-//! mode.set(CqFlag::Counted, true);
-//! assert!(mode.is_ordinary() && !mode.is_all_in_ring());
-//! ```
-//!
 //! | bit | flag | set by | cleared by |
 //! |---|---|---|---|
 //! | 0 | [given up](CqFlag::GivenUp) | a producer that could not take the lock | nobody |
@@ -88,14 +69,12 @@ impl Mode {
 
     /// Whether a push needs no special handling.
     #[inline(always)]
-    #[must_use]
     pub fn is_ordinary(&self) -> bool {
         sync::load(&self.0) & !ORDINARY == 0
     }
 
     /// Whether a poll need read nothing but the ring.
     #[inline(always)]
-    #[must_use]
     pub fn is_all_in_ring(&self) -> bool {
         let there = CqFlag::There as u32;
         let elsewhere = CqFlag::GivenUp as u32 | CqFlag::Counted as u32;
@@ -104,13 +83,11 @@ impl Mode {
 
     /// Whether a flag is set.
     #[inline(always)]
-    #[must_use]
     pub fn has(&self, which: CqFlag) -> bool {
         sync::load(&self.0) & which as u32 != 0
     }
 
     /// Whether the queue overran, or was given up and counts as one that did.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.has(CqFlag::Overran) || self.has(CqFlag::GivenUp)
     }

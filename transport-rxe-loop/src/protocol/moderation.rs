@@ -1,27 +1,6 @@
 //! Completion moderation: events that are delayed to stand for several completions. An armed queue stays armed until
 //! the configured number of completions came, or the first of them has waited for the configured period.
 //!
-//! ```
-//! use cq_core::queue::{Control, OnChannel};
-//! use cq_core::queue::raw::Slot;
-//! use cq_core::transport::{Arm, CqKey, Notify};
-//! use cq_testing::raw_queue;
-//! use transport_rxe_loop::protocol::moderation::{EventAction, Moderation, PushSummary, Setting};
-//!
-//! let (queue, slots, moderation) = (Control::new(), [const { Slot::new() }; 4], Moderation::default());
-//! assert_eq!(moderation.set(&queue, Setting { count: 3, period: 100 }), EventAction::None);
-//! let key = CqKey { index: 0, generation: 1 };
-//! raw_queue(&queue, &slots, &[], 4)?.into_consumer(0, OnChannel::named(key)).arm(Notify::Next)?;
-//!
-//! let one = PushSummary { all: 1, ..PushSummary::default() };
-//! assert_eq!(moderation.event_action(&queue, one, || 5_000), EventAction::Call); // until 105,000
-//! assert_eq!(moderation.event_action(&queue, one, || 6_000), EventAction::None);
-//! assert_eq!(moderation.alarm(), 105_000);
-//! assert_eq!(moderation.look(&queue, 105_000), EventAction::Raise);
-//! assert_eq!(moderation.event_action(&queue, one, || 106_000), EventAction::None); // not armed any more
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! # Who does what
 //! All words are protected by the queue's lock, which producers of any process and the owner take. A producer that
 //! has pushed and [finds](Moderation::event_action) the queue armed raises the event, or leaves it to a later producer, and
@@ -78,7 +57,6 @@ const LONGEST: u64 = u16::MAX as u64 * 1_000;
 
 impl Setting {
     /// Whether events are delayed at all.
-    #[must_use]
     pub const fn is_any(self) -> bool {
         self.count > 1
     }
@@ -221,7 +199,6 @@ impl Moderation {
     }
 
     /// The setting.
-    #[must_use]
     pub fn setting(&self) -> Setting {
         Setting::from_word(sync::load(&self.setting))
     }
@@ -230,14 +207,12 @@ impl Moderation {
     ///
     /// # Staleness
     /// Without the lock it may be out of date, or torn.
-    #[must_use]
     pub fn delayed(&self) -> Option<(u32, u64)> {
         let deadline = sync::load(&self.deadline);
         (deadline != 0).then(|| (sync::load(&self.held), deadline))
     }
 
     /// When the service thread is to [check](Self::look) the deadline; 0 is never. May be read without the lock.
-    #[must_use]
     pub fn alarm(&self) -> u64 {
         sync::load(&self.alarm)
     }
@@ -271,7 +246,6 @@ impl Moderation {
 
 /// The time until a deadline in shared memory: 0 once it is over, and also if it is further ahead than a
 /// producer would have set it.
-#[must_use]
 pub const fn until(time: u64, now: u64) -> u64 {
     let left = time.saturating_sub(now);
     if left > LONGEST { 0 } else { left }

@@ -1,26 +1,4 @@
 //! Numbers that processes share, each of a type of its own, so that one is not taken for another.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::number::{Position, QpNumber};
-//!
-//! assert_eq!(QpNumber::new(0x1001).get(), 0x1001);
-//! let first = Position::new(u64::MAX);
-//! assert_eq!(first.plus(2).since(first), 2);
-//! ```
-//!
-//! ```compile_fail,E0308
-//! use transport_rxe_loop::protocol::number::{CqIndex, QpIndex};
-//!
-//! fn run(_: QpIndex) {}
-//! run(CqIndex::new(1)); // another object's
-//! ```
-//!
-//! ```compile_fail,E0308
-//! use transport_rxe_loop::protocol::number::{QpIndex, QpNumber};
-//!
-//! fn run(_: QpIndex) {}
-//! run(QpNumber::new(1)); // its number is no index
-//! ```
 
 macro_rules! numbers {
     ($($(#[$meta:meta])+ $name:ident: $word:ty;)+) => {
@@ -33,14 +11,12 @@ macro_rules! numbers {
             impl $name {
                 /// The one with this value.
                 #[inline]
-                #[must_use]
                 pub const fn new(value: $word) -> Self {
                     Self(value)
                 }
 
                 /// Its value, for a word of shared memory or the caller of a verb.
                 #[inline]
-                #[must_use]
                 pub const fn get(self) -> $word {
                     self.0
                 }
@@ -106,35 +82,30 @@ impl SrqNumber {
 impl Position {
     /// The position so many requests later.
     #[inline]
-    #[must_use]
     pub const fn plus(self, requests: u64) -> Self {
         Self(self.0.wrapping_add(requests))
     }
 
     /// The next position.
     #[inline]
-    #[must_use]
     pub const fn next(self) -> Self {
         self.plus(1)
     }
 
     /// The position so many requests earlier.
     #[inline]
-    #[must_use]
     pub const fn minus(self, requests: u64) -> Self {
         Self(self.0.wrapping_sub(requests))
     }
 
     /// How many requests later this is than an earlier position.
     #[inline]
-    #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.wrapping_sub(earlier.0)
     }
 
     /// Whether this is later than another position, less than 2^63 from it.
     #[inline]
-    #[must_use]
     pub const fn is_after(self, other: Self) -> bool {
         self.since(other).wrapping_sub(1) < i64::MAX as u64
     }

@@ -23,18 +23,6 @@
 //! An owner that [abandons](Ownership::abandon) it does not check again. Either the work no longer exists, as
 //! the state of the queue pair says by then; or it is handed to another thread, **after** abandoning: a
 //! thread that entered earlier would find the queue owned and return.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::ownership::Ownership;
-//!
-//! let ownership = Ownership::default();
-//! assert!(ownership.enter());
-//! assert!(!ownership.enter(), "its owner will look again");
-//! assert!(!ownership.leave(), "there is more to do");
-//! ownership.open();
-//! assert!(ownership.leave(), "which closes the marker");
-//! assert!(ownership.is_free());
-//! ```
 
 use super::in_flight::{Marker, Seen};
 use super::steps::{self, Step};
@@ -102,8 +90,7 @@ impl Ownership {
     ///
     /// # Staleness
     /// Another thread may enter at once.
-    #[inline]
-    #[must_use]
+    #[cfg(test)]
     pub fn is_free(&self) -> bool {
         is_free(sync::load(&self.0))
     }

@@ -29,31 +29,6 @@
 //! Taking marks the slot, then advances `taken`; giving back sets `taken` back, then marks the slot. Either
 //! way, a holder of the lock that dies leaves at most a slot at the front that is not Posted, and [the next
 //! process to take](Queue::take) skips it.
-//!
-//! ```
-//! use std::array::from_fn;
-//! use std::sync::atomic::{AtomicU32, AtomicU64};
-//! use transport_rxe_loop::protocol::lock::AttachmentId;
-//! use transport_rxe_loop::protocol::number::QpNumber;
-//! use transport_rxe_loop::protocol::pool::{Pool, Queue};
-//!
-//! const ME: AttachmentId = AttachmentId::new(7);
-//! const QP: QpNumber = QpNumber::new(0x1001);
-//! let (pool, states, order) = (Pool::default(), from_fn(|_| AtomicU64::new(0)), from_fn(|_| AtomicU32::new(0)));
-//! let queue = Queue::new(&pool, &states as &[_; 3], &order as &[_; 4]).unwrap();
-//!
-//! // Under the lock: no receive, and a later post has the senders run.
-//! assert!(queue.take_or_starve(ME, QP).is_none());
-//! let slot = queue.find_free(0).unwrap(); // and writes the request there
-//! queue.put(slot, queue.posted());
-//! assert!(queue.post(queue.posted().next())); // those who wait are to be run
-//!
-//! let taken = queue.take_or_starve(ME, QP).unwrap();
-//! assert_eq!(taken.slot(), slot);
-//! assert_eq!(queue.taken().next(), Some(taken));
-//! queue.settle(taken.tag(), QP); // once its completion is published
-//! assert_eq!(queue.taken().next(), None);
-//! ```
 
 mod queries;
 mod slot;
@@ -163,7 +138,6 @@ pub struct Queue<'a> {
 
 impl<'a> Queue<'a> {
     /// `None` if there are no slots, or too many, or if `order` is not a power of two or shorter than `slots`.
-    #[must_use]
     pub const fn new(
         pool: &'a Pool,
         slots: &'a [AtomicU64],
@@ -182,14 +156,12 @@ impl<'a> Queue<'a> {
 impl Queue<'_> {
     /// Where the next receive will be put in the order. Only the owner writes it.
     #[inline]
-    #[must_use]
     pub fn posted(&self) -> Position {
         Position::new(sync::load(&self.pool.owner.posted))
     }
 
     /// A free slot, searched from `first` on. What was in it has been read.
     #[inline]
-    #[must_use]
     pub fn find_free(&self, first: u32) -> Option<u32> {
         let count = self.slots.len() as u32;
         let is_free = |slot: &u32| {

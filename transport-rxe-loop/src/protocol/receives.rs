@@ -12,23 +12,6 @@
 //! `starved` and `posted` are stored and read crosswise, with a full fence between store and load on each
 //! side: the peer sees the receive, or the owner sees `starved`.
 //!
-//! ```
-//! use transport_rxe_loop::protocol::number::Position;
-//! use transport_rxe_loop::protocol::receives::Receives;
-//! use transport_rxe_loop::protocol::tag;
-//!
-//! const CAPACITY: u32 = 4;
-//! let (receives, mut cached_posted) = (Receives::default(), Position::default());
-//! let next = receives.completed();
-//! assert!(!receives.has_or_starve(next, &mut cached_posted, CAPACITY));
-//! assert_eq!(receives.completed_acquire(), receives.posted()); // all slots are free
-//! assert!(receives.post(receives.posted().next())); // the peer is to be run
-//!
-//! assert!(receives.has_or_starve(next, &mut cached_posted, CAPACITY));
-//! receives.settle(tag::of_recv(next.next()), CAPACITY); // once its completion is published
-//! assert_eq!(receives.completed(), next.next());
-//! ```
-//!
 //! [in-flight marker]: super::in_flight
 
 use super::number::Position;
@@ -65,7 +48,6 @@ impl Receives {
     /// The position up to which receives have completed and have been read: their slots are free. It may be out of date; a
     /// completion is settled a moment after it is published, under the completion queue's lock.
     #[inline]
-    #[must_use]
     pub fn completed_acquire(&self) -> Position {
         Position::new(sync::acquire_at(&self.completed.0, Site::SeeCompleted))
     }
@@ -88,7 +70,6 @@ impl Receives {
     ///
     /// # Staleness
     /// Either side may change it at once.
-    #[must_use]
     pub fn is_starved(&self) -> bool {
         sync::load(&self.posted.starved) != 0
     }

@@ -10,18 +10,6 @@
 //!    process that is stopped between these instructions delays the request until it continues.
 //!
 //! If a process dies between marking and calling, those that recover from its death call all processes.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::requests::RequestBits;
-//! use transport_rxe_loop::sync::AtomicU64;
-//!
-//! let words = [const { AtomicU64::new(0) }; 2];
-//! let requests = RequestBits::new(&words);
-//! [70, 3, 70, 5].into_iter().for_each(|index| requests.leave(index));
-//! let mut taken = Vec::new();
-//! requests.take(|index| index != 5, |index| taken.push(index));
-//! assert_eq!(taken, [3, 70]);
-//! ```
 
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32, AtomicU64};
@@ -34,7 +22,6 @@ pub struct RequestBits<'a>(&'a [AtomicU64]);
 
 impl<'a> RequestBits<'a> {
     /// The requests in these words.
-    #[must_use]
     pub const fn new(words: &'a [AtomicU64]) -> Self {
         Self(words)
     }
@@ -50,7 +37,6 @@ impl<'a> RequestBits<'a> {
     ///
     /// # Staleness
     /// Its process may take the request at once.
-    #[must_use]
     pub fn is_left(&self, index: u32) -> bool {
         let word = self.0.get((index / BITS) as usize);
         word.is_some_and(|word| sync::load(word) >> (index % BITS) & 1 != 0)
@@ -89,7 +75,6 @@ impl Reminder {
 
     /// Whether a request was left since the last [`take`](Self::take).
     #[inline]
-    #[must_use]
     pub fn is_set(&self) -> bool {
         sync::load(&self.0) != 0
     }

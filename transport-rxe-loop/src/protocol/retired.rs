@@ -4,21 +4,6 @@
 //! A thread looks a value up while an [in-flight marker](super::in_flight) of its process is set. A value that was
 //! replaced is free once each marker that was set at that time has been cleared since: a copy that begins later finds the
 //! new value.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::in_flight::InFlight;
-//! use transport_rxe_loop::protocol::retired::Retired;
-//!
-//! let (markers, mut retired) = ([InFlight::default(), InFlight::default()], Retired::new());
-//! markers[0].open();
-//! retired.add("in use by a copy");
-//! assert!(retired.free(&markers, |_| unreachable!())); // it is left for the next time
-//! markers[0].close();
-//! markers[1].open();
-//! let mut freed = None;
-//! assert!(!retired.free(&markers, |value| freed = Some(value)));
-//! assert_eq!(freed, Some("in use by a copy"));
-//! ```
 
 use std::mem;
 
@@ -32,12 +17,6 @@ type Open = (usize, Seen);
 pub struct Retired<T>(Vec<(T, Option<Vec<Open>>)>);
 
 impl<T> Retired<T> {
-    /// No values.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(Vec::new())
-    }
-
     /// Keeps a value that was replaced.
     pub fn add(&mut self, value: T) {
         self.0.push((value, None));
@@ -70,7 +49,7 @@ impl<T> Retired<T> {
 
 impl<T> Default for Retired<T> {
     fn default() -> Self {
-        Self::new()
+        Self(Vec::new())
     }
 }
 

@@ -13,30 +13,6 @@
 //! A word is written before a completion that covers its slot is published, and read after that was
 //! [counted](Polled::count). Another process that corrupts the words gives the queue pair slots or takes them, as it could
 //! by corrupting its requests.
-//!
-//! ```
-//! use std::sync::atomic::AtomicU64;
-//! use transport_rxe_loop::protocol::number::Position;
-//! use transport_rxe_loop::protocol::send_slots::{FreeSlots, Polled, SendSlots};
-//!
-//! let words: [AtomicU64; 2] = Default::default();
-//! let (slots, polled) = (SendSlots(&words), Polled::default());
-//! let [first, second, third] = [0, 1, 2].map(Position::new);
-//! let mut free = FreeSlots::all(first);
-//!
-//! slots.pending(first);
-//! slots.pending(second);
-//! assert!(!free.has_one(third, 2));
-//!
-//! slots.unsignaled(first);
-//! slots.completes_at(second, 7);
-//! free.look(&slots, third, polled.seen());
-//! assert!(!free.has_one(third, 2), "its completion was not polled");
-//!
-//! polled.count(8);
-//! free.look(&slots, third, polled.seen());
-//! assert!(free.has_one(third, 2));
-//! ```
 
 use std::fmt;
 
@@ -105,7 +81,6 @@ impl Polled {
     }
 
     /// The position before which completions were polled. What was done before they were published can be seen.
-    #[must_use]
     pub fn seen(&self) -> u64 {
         sync::acquire_at(&self.0, Site::SeePolled)
     }
@@ -122,14 +97,12 @@ pub struct FreeSlots {
 
 impl FreeSlots {
     /// Those of an empty queue, whose next request gets this position.
-    #[must_use]
     pub const fn all(posted: Position) -> Self {
         Self { free: posted, next: posted }
     }
 
     /// Whether there is a slot for the request at a position, in a queue of so many.
     #[inline(always)]
-    #[must_use]
     pub const fn has_one(&self, position: Position, capacity: u32) -> bool {
         position.since(self.free) < capacity as u64
     }

@@ -16,17 +16,6 @@
 //!
 //! Only the process that has the queue and the queue pair changes the word. Another one that corrupts it does no more than by
 //! corrupting the lock: completions are lost or torn.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::number::QpNumber;
-//! use transport_rxe_loop::protocol::sole::SoleProducer;
-//!
-//! let (sole, [one, other]) = (SoleProducer::default(), [7, 8].map(QpNumber::new));
-//! assert!(sole.claim(one) && sole.is(one) && !sole.is(other));
-//! assert!(!sole.claim(other));
-//! assert_eq!(sole.share(), Some(one)); // wait for its marker
-//! assert!(!sole.is(one) && sole.share().is_none());
-//! ```
 
 use super::number::QpNumber;
 use crate::sync::{self, AtomicU32};
@@ -53,7 +42,6 @@ impl SoleProducer {
 
     /// Whether this queue pair is alone. For the owner of its send queue, with its marker set.
     #[inline(always)]
-    #[must_use]
     pub fn is(&self, qp: QpNumber) -> bool {
         sync::load(&self.0) == qp.get()
     }
@@ -62,7 +50,6 @@ impl SoleProducer {
     ///
     /// # Staleness
     /// Another one may share the queue at once.
-    #[must_use]
     pub fn producer(&self) -> Option<QpNumber> {
         let word = sync::load(&self.0);
         (word != UNUSED && word != SHARED).then(|| QpNumber::new(word))

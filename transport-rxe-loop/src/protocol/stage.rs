@@ -19,21 +19,6 @@
 //!
 //! A dead client's stages are [recovered](Word::recover) as if it had given them up. Requests to a dead process are
 //! given up by their clients, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::lock::AttachmentId;
-//! use transport_rxe_loop::protocol::stage::{Recalled, State, Word};
-//!
-//! let (word, client, server) = (Word::default(), AttachmentId::new(3), AttachmentId::new(4));
-//! let mine = word.claim(client, server).unwrap();
-//! let request = word.ask(mine).unwrap();
-//! let serving = word.serve(server).unwrap();
-//! assert_eq!(word.recall(request), Recalled::Begun); // too late
-//! assert!(word.answer(serving));
-//! assert!(matches!(word.recall(request), Recalled::Answered(_)));
-//! word.give_up(request);
-//! assert_eq!(word.seen().state(), None); // free
-//! ```
 
 use super::steps::{self, Step};
 use crate::protocol::lock::AttachmentId;
@@ -43,7 +28,7 @@ use crate::sync::{self, AtomicU32, AtomicU64};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The client writes its request, or no longer reads the answer.
-    Filling,
+    Filling = 1,
     /// The request waits for the server process.
     Asked,
     /// The request is being carried out.
@@ -108,11 +93,7 @@ impl Seen {
     const fn to(self, state: Option<State>) -> Self {
         let number = match state {
             None => 0,
-            Some(State::Filling) => 1,
-            Some(State::Asked) => 2,
-            Some(State::Serving) => 3,
-            Some(State::Done) => 4,
-            Some(State::Orphaned) => 5,
+            Some(state) => state as u64,
         };
         Self(self.0 & !0xff | number)
     }

@@ -1,17 +1,8 @@
 //! Points at which a process that dies leaves something half done. A test installs a hook here to be killed
-//! or stopped at one of them. Without debug assertions the module does nothing. The loom models do not need
+//! or stopped at one of them. Outside of tests, and without debug assertions, the module does nothing. The loom models do not need
 //! it: their threads can die at any store.
-//!
-//! ```
-//! use transport_rxe_loop::protocol::lock::{Lock, AttachmentKey};
-//! use transport_rxe_loop::protocol::steps::{self, Step};
-//!
-//! # #[cfg(debug_assertions)]
-//! steps::hook(|step| assert_eq!(step, Step::Entered));
-//! assert!(Lock::new().try_enter(AttachmentKey::new(0, 1)));
-//! ```
 
-#[cfg(debug_assertions)]
+#[cfg(all(test, debug_assertions))]
 use std::sync::OnceLock;
 
 /// A step, named by what was just done.
@@ -89,50 +80,11 @@ pub enum Step {
     Received,
 }
 
-impl Step {
-    /// The steps of connecting by addresses.
-    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Named, Self::Sent, Self::Received];
-
-    /// All other steps.
-    pub const ALL: [Self; 30] = [
-        Self::Entered,
-        Self::Inherited,
-        Self::Left,
-        Self::Published,
-        Self::Settled,
-        Self::Kept,
-        Self::Copied,
-        Self::Adopted,
-        Self::Moved,
-        Self::Held,
-        Self::Due,
-        Self::Counted,
-        Self::Taken,
-        Self::SetBack,
-        Self::Announced,
-        Self::Opened,
-        Self::Withdrawn,
-        Self::Closed,
-        Self::Changed,
-        Self::Locked,
-        Self::Attached,
-        Self::Claimed,
-        Self::Marked,
-        Self::Made,
-        Self::Requested,
-        Self::Recovered,
-        Self::Asked,
-        Self::Serving,
-        Self::Served,
-        Self::Answered,
-    ];
-}
-
-#[cfg(debug_assertions)]
+#[cfg(all(test, debug_assertions))]
 static HOOK: OnceLock<fn(Step)> = OnceLock::new();
 
 /// Calls `hook` at every step of this process from now on. Only the first hook is installed.
-#[cfg(debug_assertions)]
+#[cfg(all(test, debug_assertions))]
 pub fn hook(hook: fn(Step)) {
     let _another_is_in_place = HOOK.set(hook);
 }
@@ -140,10 +92,10 @@ pub fn hook(hook: fn(Step)) {
 /// Calls the hook, if there is one.
 #[inline(always)]
 pub(crate) fn done(step: Step) {
-    #[cfg(debug_assertions)]
+    #[cfg(all(test, debug_assertions))]
     if let Some(hook) = HOOK.get() {
         hook(step);
     }
-    #[cfg(not(debug_assertions))]
+    #[cfg(not(all(test, debug_assertions)))]
     let _ = step;
 }

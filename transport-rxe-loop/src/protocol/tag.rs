@@ -6,20 +6,6 @@
 //! | 31 | 1 | 0 | 0 |
 //! | 30 | position | 0 | 1 |
 //! | 0–29 | position | position | slot, generation |
-//!
-//! ```
-//! use transport_rxe_loop::protocol::number::Position;
-//! use transport_rxe_loop::protocol::tag;
-//!
-//! let (completed, capacity) = (Position::new(6), 16);
-//! let tag = tag::of_recv(Position::new(8));
-//! assert!(!tag::is_send(tag));
-//! assert_eq!(tag::past(completed, tag, capacity), Some(Position::new(8)));
-//! assert_eq!(tag::past(Position::new(8), tag, capacity), None);
-//! assert_eq!([1, 2].map(|count| tag::is_recv_from(completed, tag, count)), [false, true]); // the one at position 7
-//! let corrupted = tag::of_recv(Position::new(80)); // more than possible
-//! assert_eq!(tag::past(completed, corrupted, capacity), None);
-//! ```
 
 use super::number::Position;
 
@@ -31,42 +17,36 @@ pub const SLOT_BITS: u32 = 14;
 
 /// The tag of a completion that covers a send queue up to `end`, exclusive.
 #[inline]
-#[must_use]
 pub const fn of_send(end: Position) -> u32 {
     end.get() as u32 | SEND
 }
 
 /// The tag of a completion that covers a receive queue up to `end`, exclusive.
 #[inline]
-#[must_use]
 pub const fn of_recv(end: Position) -> u32 {
     end.get() as u32 & !(SEND | POOL)
 }
 
 /// The tag of a completion of the receive in a slot of a pool, in this generation of the slot.
 #[inline]
-#[must_use]
 pub const fn of_pool(slot: u32, generation: u16) -> u32 {
     POOL | (slot & ((1 << SLOT_BITS) - 1)) << GENERATION_BITS | generation as u32
 }
 
 /// The slot of a pool and its generation. Only for a tag that [is](is_pool) of a pool.
 #[inline]
-#[must_use]
 pub const fn to_pool(tag: u32) -> (u32, u16) {
     (tag >> GENERATION_BITS & ((1 << SLOT_BITS) - 1), tag as u16)
 }
 
 /// Whether the tag is of a pool.
 #[inline]
-#[must_use]
 pub const fn is_pool(tag: u32) -> bool {
     tag & (SEND | POOL) == POOL
 }
 
 /// Whether the tag is of a send queue.
 #[inline]
-#[must_use]
 pub const fn is_send(tag: u32) -> bool {
     tag & SEND != 0
 }
@@ -74,19 +54,16 @@ pub const fn is_send(tag: u32) -> bool {
 /// The position of the request whose completion has this tag, as far as a slot of the send queue is concerned: 31 bits of
 /// it.
 #[inline]
-#[must_use]
 pub const fn last_send(tag: u32) -> Position {
     Position::new((tag & !SEND) as u64).minus(1)
 }
 
 /// The position up to which the tag covers a send queue that is done up to `done`, exclusive.
-#[must_use]
 pub const fn send_end(tag: u32, done: Position) -> Position {
     done.minus(((done.get() as u32).wrapping_sub(tag) & !SEND) as u64)
 }
 
 /// Whether the tag is of a receive that is one of the `count` from a position on.
-#[must_use]
 pub fn is_recv_from(first: Position, tag: u32, count: u32) -> bool {
     let nth = tag.wrapping_sub(1).wrapping_sub(first.get() as u32) & !(SEND | POOL);
     !is_send(tag) && !is_pool(tag) && nth < count
@@ -95,7 +72,6 @@ pub fn is_recv_from(first: Position, tag: u32, count: u32) -> bool {
 /// The position up to which the tag covers a receive queue, if that is past `settled`. At most `capacity` positions can be
 /// covered at once; a tag that claims more is ignored.
 #[inline]
-#[must_use]
 pub fn past(settled: Position, tag: u32, capacity: u32) -> Option<Position> {
     let count = tag.wrapping_sub(settled.get() as u32) & !(SEND | POOL);
     (1..=capacity).contains(&count).then(|| settled.plus(count.into()))

@@ -110,13 +110,13 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.shm.arena().give_back(self.first, self.granules);
+        self.shm.arena.give_back(self.first, self.granules);
     }
 }
 
 /// Takes `granules` contiguous granules; returns the first, if there are so many.
 fn take(shm: &'static Shm, granules: usize) -> Result<Option<usize>, Stuck> {
-    let arena = shm.arena();
+    let arena = &shm.arena;
     // What a dead holder had marked stays its own: it is freed with the rest that it had.
     let _guard = shm.lock(&shm.own.common.arena, || {}, || {})?;
     let seen = sync::load(arena.next);

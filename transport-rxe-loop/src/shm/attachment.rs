@@ -25,16 +25,20 @@ pub const PATIENCE: Duration = Duration::from_secs(3);
 /// The attachment of this process to a fabric.
 #[derive(Debug)]
 pub struct Attachment {
-    pub(super) path: FabricPath,
+    /// The path of its files.
+    pub path: FabricPath,
     pub(super) fd: &'static Descriptor,
     pub(super) id: FileId,
-    pub(super) memory: &'static Mapping,
-    pub(super) shape: Shape,
-    pub(super) owner: u32,
+    /// The file's bytes; the tables follow the first [`HEADER`](super::plan::HEADER).
+    pub memory: &'static Mapping,
+    /// The sizes, as set when the file was created.
+    pub shape: Shape,
+    /// This attachment, as written into shared memory: not 0, see [`claim`].
+    pub owner: u32,
     pub(super) guard: GuardPage,
     pub(super) generation: u32,
     /// Whether it made the file.
-    pub(super) is_created: bool,
+    pub is_created: bool,
     pub(super) device: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -63,31 +67,6 @@ impl Attachment {
         };
         // A fabric of this format has no other device.
         Ok(device.downcast_ref().ok_or_else(busy)?)
-    }
-
-    /// Whether this process created the fabric.
-    pub const fn is_created(&self) -> bool {
-        self.is_created
-    }
-
-    /// The file's bytes; the tables follow the first [`HEADER`](super::plan::HEADER).
-    pub const fn memory(&self) -> &'static Mapping {
-        self.memory
-    }
-
-    /// The sizes, as set when the file was created.
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// The path of its files.
-    pub const fn path(&self) -> &FabricPath {
-        &self.path
-    }
-
-    /// This attachment, as written into shared memory: not 0, see [`claim`].
-    pub const fn owner(&self) -> u32 {
-        self.owner
     }
 
     /// The address of its guard page.

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use cq_verbs::setup::Errno;
 use thiserror::Error;
 
-use super::header::NotOurs;
+use super::header::ForeignFileError;
 use super::limits::LimitsError;
 use super::name::NameError;
 use super::system::SystemError;
 
 /// Why a process could not attach to a fabric. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum AttachError {
     /// The name is invalid.
@@ -63,7 +63,7 @@ pub enum AttachError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: NotOurs,
+        why: ForeignFileError,
     },
     /// Too many processes are attached.
     #[error(
@@ -86,7 +86,7 @@ pub enum AttachError {
 }
 
 /// Why a fabric can't be observed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum ObserveError {
     /// The name is invalid.
@@ -106,7 +106,7 @@ pub enum ObserveError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: NotOurs,
+        why: ForeignFileError,
     },
     /// The file can't be opened.
     #[error(transparent)]
@@ -115,7 +115,7 @@ pub enum ObserveError {
 
 impl AttachError {
     /// The error of a call for a path.
-    pub fn system(call: &'static str, path: &Path, errno: rustix::io::Errno) -> Self {
+    pub(crate) fn system(call: &'static str, path: &Path, errno: rustix::io::Errno) -> Self {
         match errno {
             // Of no call: other processes keep this one waiting.
             rustix::io::Errno::BUSY => Self::Busy { path: path.to_owned() },

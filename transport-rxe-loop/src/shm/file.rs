@@ -225,15 +225,11 @@ pub fn clear(path: &FabricPath) -> Result<(), AttachError> {
 fn unusable(call: &'static str, path: &FabricPath, at: &Path, errno: Errno) -> AttachError {
     let directory = path.directory();
     match errno {
-        Errno::NOENT | Errno::NOTDIR if !is_directory(directory) => {
+        Errno::NOENT | Errno::NOTDIR if !directory.is_dir() => {
             AttachError::system(call, directory, errno)
         }
         errno => AttachError::system(call, at, errno),
     }
-}
-
-fn is_directory(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 #[cfg(test)]

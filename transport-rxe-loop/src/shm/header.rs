@@ -26,9 +26,9 @@ pub const VERSION: u64 = 11;
 const WORDS: usize = 5 + KINDS;
 
 /// Why a file is not a fabric for this build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
-pub enum NotOurs {
+pub enum ForeignFileError {
     /// It does not start with the magic number.
     #[error("it is not a fabric")]
     Magic,
@@ -73,7 +73,7 @@ pub fn read(
     fd: BorrowedFd<'_>,
     len: u64,
     format: &Format,
-) -> Result<Result<Shape, NotOurs>, Errno> {
+) -> Result<Result<Shape, ForeignFileError>, Errno> {
     let mut bytes = [[0; 8]; WORDS];
     // Missing bytes of a short file stay 0, which is invalid for each number.
     retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0))?;
@@ -87,16 +87,16 @@ pub fn is_of_this_version(fd: BorrowedFd<'_>) -> bool {
     read.is_ok() && bytes.map(u64::from_le_bytes) == [MAGIC, VERSION]
 }
 
-fn validate(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, NotOurs> {
+fn validate(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, ForeignFileError> {
     let [magic, version, layout, processes, bytes, entries @ ..] = *words;
     if magic != MAGIC {
-        return Err(NotOurs::Magic);
+        return Err(ForeignFileError::Magic);
     }
     if version != VERSION {
-        return Err(NotOurs::Version { found: version });
+        return Err(ForeignFileError::Version { found: version });
     }
     if len < HEADER as u64 {
-        return Err(NotOurs::Truncated { len });
+        return Err(ForeignFileError::Truncated { len });
     }
     let number = |word| u32::try_from(word).unwrap_or(0);
     let found = Shape { entries: entries.map(number), processes: number(processes), bytes };
@@ -104,13 +104,15 @@ fn validate(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, No
     if layout
         != Plan::measure(&Shape { entries: [0; KINDS], processes: 0, bytes: 0 }, format).layout()
     {
-        return Err(NotOurs::Layout);
+        return Err(ForeignFileError::Layout);
     }
     let is_kept = entries.map(number).map(u64::from) == entries;
     match found.in_force(format) {
         Ok(shape) if shape == found && is_kept && bytes == len => Ok(shape),
-        Ok(shape) if shape == found && is_kept && bytes > len => Err(NotOurs::Truncated { len }),
-        _ => Err(NotOurs::Damaged),
+        Ok(shape) if shape == found && is_kept && bytes > len => {
+            Err(ForeignFileError::Truncated { len })
+        }
+        _ => Err(ForeignFileError::Damaged),
     }
 }
 

@@ -13,7 +13,7 @@ pub const MAX_BYTES: u64 = 1 << 31;
 const PAGE: u64 = 4096;
 
 /// Why a fabric cannot have such limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum LimitsError {
     /// A number is 0, or more than the maximum.

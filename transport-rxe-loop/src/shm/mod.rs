@@ -38,7 +38,6 @@ pub mod thread;
 pub mod unshared;
 pub mod view;
 
-use std::fmt;
 use std::ptr::NonNull;
 
 use self::arena::{Arena, InArena};
@@ -50,7 +49,7 @@ use self::name::FabricPath;
 use self::plan::Plan;
 use self::shape::Shape;
 use self::system::SystemError;
-use self::table::shared;
+use self::table::{opaque, shared};
 use self::thread::ServiceThread;
 use crate::error::Stuck;
 use crate::protocol::lock::{AttachmentId, AttachmentKey, Lock};
@@ -60,10 +59,13 @@ use crate::trace;
 /// The state that a process has in a fabric.
 pub struct Shm {
     attachment: &'static Attachment,
-    me: AttachmentKey,
+    /// This attachment, as written into shared memory.
+    pub me: AttachmentKey,
     own: Own<'static>,
-    arena: Arena,
-    thread: ServiceThread,
+    /// The memory that can be allocated.
+    pub arena: Arena,
+    /// The service thread of this process.
+    pub thread: ServiceThread,
 }
 
 /// The tables of shared memory itself, before those of the device.
@@ -75,6 +77,7 @@ pub struct Own<'m> {
 }
 
 /// The words that a fabric has once.
+#[derive(Debug)]
 #[repr(C, align(128))]
 struct Common {
     /// Held to free what a dead process had.
@@ -86,6 +89,7 @@ struct Common {
 }
 
 /// The words of an attached process.
+#[derive(Debug)]
 #[repr(C, align(64))]
 struct ProcessEntry {
     /// The number of calls to its service thread, which waits on this word.
@@ -97,18 +101,6 @@ struct ProcessEntry {
 }
 
 shared!(Common, ProcessEntry);
-
-impl fmt::Debug for Common {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Common").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ProcessEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessEntry").finish_non_exhaustive()
-    }
-}
 
 impl<'m> Own<'m> {
     /// Places the tables; `None` if the memory is too small.
@@ -128,35 +120,30 @@ impl Shm {
         attachment: &'static Attachment,
         place: impl FnOnce(&Shape, &mut Plan<'static>) -> Option<T>,
     ) -> Option<(Self, T)> {
-        let mut plan = Plan::of(attachment.memory());
-        let own = Own::place(attachment.shape(), &mut plan)?;
-        let tables = place(attachment.shape(), &mut plan)?;
+        let mut plan = Plan::of(attachment.memory);
+        let own = Own::place(&attachment.shape, &mut plan)?;
+        let tables = place(&attachment.shape, &mut plan)?;
         let arena = Arena::new(&own.common.arena_next, own.granules, plan.end());
-        let me = AttachmentKey::from_word(attachment.owner())?;
+        let me = AttachmentKey::from_word(attachment.owner)?;
         let process = own.processes.get(me.attachment().index())?;
         sync::store(&process.guard, attachment.guard());
         sync::store(&process.pid, std::process::id());
-        Some((Self { attachment, me, own, arena, thread: ServiceThread::new() }, tables))
+        Some((Self { attachment, me, own, arena, thread: ServiceThread::default() }, tables))
     }
 
     /// The bytes of the fabric.
     pub const fn memory(&self) -> &'static Mapping {
-        self.attachment.memory()
+        self.attachment.memory
     }
 
     /// The sizes of the fabric.
     pub const fn shape(&self) -> &'static Shape {
-        self.attachment.shape()
+        &self.attachment.shape
     }
 
     /// The path of the fabric's files.
     pub const fn path(&self) -> &'static FabricPath {
-        self.attachment.path()
-    }
-
-    /// The memory that can be allocated.
-    pub const fn arena(&self) -> &Arena {
-        &self.arena
+        &self.attachment.path
     }
 
     /// Held to free what a dead process had: by one process at a time.
@@ -174,12 +161,6 @@ impl Shm {
     #[inline]
     pub fn is_ours(&self) -> bool {
         self.attachment.is_ours()
-    }
-
-    /// This attachment, as written into shared memory.
-    #[inline]
-    pub const fn me(&self) -> AttachmentKey {
-        self.me
     }
 
     /// The id of this attachment.
@@ -280,16 +261,6 @@ impl Shm {
         is_dead
     }
 
-    /// The `len` values at an offset read from shared memory; `None` if they are not aligned or not all in the arena,
-    /// so that no such offset leads into the tables.
-    #[inline]
-    pub fn in_arena<T: Shared>(&self, offset: usize, len: usize) -> Option<&'static [T]> {
-        if offset < self.arena.offset() {
-            return None;
-        }
-        self.memory().slice(offset, len)
-    }
-
     /// The address of an offset read from shared memory, and the number of bytes from there on; `None` if it is not
     /// in the arena.
     #[inline]
@@ -324,11 +295,6 @@ impl Shm {
         &self.own.processes[attachment.index()].guard
     }
 
-    /// The service thread of this process.
-    pub const fn thread(&self) -> &ServiceThread {
-        &self.thread
-    }
-
     /// Has the service thread check the other processes soon, and from then on: they matter now, or one seems to have
     /// died.
     ///
@@ -352,14 +318,15 @@ impl Shm {
 }
 
 impl InArena<'static> for Shm {
+    /// The `len` values at an offset read from shared memory; `None` if they are not aligned or not all in the arena,
+    /// so that no such offset leads into the tables.
     #[inline]
     fn in_arena<T: Shared>(&self, offset: usize, len: usize) -> Option<&'static [T]> {
-        self.in_arena(offset, len)
+        if offset < self.arena.offset() {
+            return None;
+        }
+        self.memory().slice(offset, len)
     }
 }
 
-impl fmt::Debug for Shm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shm").finish_non_exhaustive()
-    }
-}
+opaque!(Shm);

@@ -31,7 +31,7 @@ const LISTENER: &str = ".cm.";
 pub struct FabricName(String);
 
 /// Why a name is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// The name is empty.
@@ -95,7 +95,6 @@ impl FabricName {
     }
 
     /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -149,7 +148,6 @@ pub struct FabricPath {
 
 impl FabricPath {
     /// The paths of this user's fabric, in the system's shared memory.
-    #[must_use]
     pub fn new(name: &FabricName) -> Self {
         Self::within(Path::new(DIRECTORY), name)
     }
@@ -160,56 +158,47 @@ impl FabricPath {
     }
 
     /// The paths of another fabric of the same user, which has this file in the same directory.
-    #[must_use]
     pub fn other(&self, file: &str) -> Option<Self> {
         let other = Self::within(&self.directory, &FabricName::of_file(file)?);
         (other != *self).then_some(other)
     }
 
     /// The directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The name of the fabric.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.file.strip_prefix(&prefix()).unwrap_or(&self.file)
     }
 
     /// The name of the fabric's file.
-    #[must_use]
     pub fn file_name(&self) -> &str {
         &self.file
     }
 
     /// The fabric's file.
-    #[must_use]
     pub fn file(&self) -> PathBuf {
         self.directory.join(&self.file)
     }
 
     /// The FIFO at an index.
-    #[must_use]
     pub fn fifo(&self, index: u32) -> PathBuf {
         self.directory.join(format!("{}{FIFO}{index}", self.file))
     }
 
     /// The memory file at an index, of a generation.
-    #[must_use]
     pub fn memory(&self, index: u32, generation: u32) -> PathBuf {
         self.directory.join(format!("{}{MEMORY}{index}.{generation}", self.file))
     }
 
     /// The socket of a listener.
-    #[must_use]
     pub fn listener(&self, number: u32) -> PathBuf {
         self.directory.join(format!("{}{LISTENER}{number}", self.file))
     }
 
     /// Whether a file in the directory is a FIFO, a memory file or a socket of this fabric.
-    #[must_use]
     pub fn is_beside(&self, file: &str) -> bool {
         let numbers = |rest: &str, count: usize| {
             let number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());

@@ -6,9 +6,8 @@
 //! truncated, the rest of the copy is zeros; a mapping would end this process by SIGBUS.
 
 use std::cell::Cell;
-use std::fmt;
-use std::thread;
 use std::time::Instant;
+use std::{fmt, thread};
 
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -34,10 +33,12 @@ const WORD: usize = size_of::<u64>();
 /// A fabric that is read from outside.
 #[derive(Debug)]
 pub struct Reader {
-    path: FabricPath,
+    /// The path of its files.
+    pub path: FabricPath,
     file: ReadOnly,
     id: FileId,
-    shape: Shape,
+    /// The sizes, as set when the file was created.
+    pub shape: Shape,
     /// As long as the file. Pages that nothing was copied to cost nothing.
     copy: Mapping,
 }
@@ -103,16 +104,6 @@ impl Reader {
         Ok(Self { path, file, id, shape, copy })
     }
 
-    /// The path of its files.
-    pub const fn path(&self) -> &FabricPath {
-        &self.path
-    }
-
-    /// The sizes, as set when the file was created.
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
     /// Whether the name still leads to this file. Once the last process has ended, it does not.
     pub fn is_current(&self) -> bool {
         file::leads_to(&self.path, self.id)
@@ -175,7 +166,8 @@ impl Drop for ReadOnly {
 
 /// A fabric as it was found. Its tables are in the copy.
 pub struct View<'m> {
-    reader: &'m Reader,
+    /// What is read.
+    pub reader: &'m Reader,
     pub(super) own: Own<'m>,
     /// The offset of the arena.
     pub(super) arena: usize,
@@ -183,11 +175,6 @@ pub struct View<'m> {
 }
 
 impl<'m> View<'m> {
-    /// What is read.
-    pub const fn reader(&self) -> &'m Reader {
-        self.reader
-    }
-
     /// The copied bytes.
     pub(super) const fn memory(&self) -> &'m Mapping {
         &self.reader.copy

@@ -19,9 +19,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::mem;
-use std::ptr;
 use std::sync::OnceLock;
+use std::{mem, ptr};
 
 /// Says something about an address.
 type About = unsafe extern "C" fn(*mut c_void);

@@ -3,10 +3,8 @@
 
 #![allow(unsafe_code)]
 
-use std::io;
 use std::mem::MaybeUninit;
-use std::ptr;
-use std::thread;
+use std::{io, ptr, thread};
 
 use crate::shm::sanitizer;
 

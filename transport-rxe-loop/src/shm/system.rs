@@ -8,7 +8,7 @@ use rustix::fs::statvfs;
 use thiserror::Error;
 
 /// A system call that failed. The manual lists [what can be done](crate::manual#when-a-system-call-fails).
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[error("{call} of {object} failed: {errno}: {advice}")]
 #[non_exhaustive]
 pub struct SystemError {

@@ -43,7 +43,18 @@ macro_rules! entries {
     };
 }
 
-pub(crate) use {entries, shared};
+/// Implements `Debug` by the name alone, for what reaches all tables of a fabric.
+macro_rules! opaque {
+    ($name:ident) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+pub(crate) use {entries, opaque, shared};
 
 /// A table of entries of one kind.
 #[derive(Debug)]
@@ -52,7 +63,8 @@ pub struct Table<'m, T> {
     next: &'m AtomicU32,
     /// The entries, a power of two.
     entries: &'m [T],
-    first_number: u32,
+    /// The first number.
+    pub first_number: u32,
 }
 
 impl<'m, T: Entry> Table<'m, T> {
@@ -66,11 +78,6 @@ impl<'m, T: Entry> Table<'m, T> {
     /// The same table, with numbers counted from this one: entries, and their generations.
     pub const fn numbered_from(self, first_number: u32) -> Self {
         Self { first_number, ..self }
-    }
-
-    /// The first number.
-    pub const fn first_number(&self) -> u32 {
-        self.first_number
     }
 
     /// Claims a free entry for an attachment: its index and its generation.

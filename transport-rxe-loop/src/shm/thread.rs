@@ -4,8 +4,7 @@
 //! thread reads the word before it checks for work, and waits only while the word is unchanged, so no wake-up is
 //! lost. The device sets [what it does](ServiceThread::serves).
 
-use std::fmt;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -14,12 +13,14 @@ use rustix::time::Timespec;
 
 use super::signals;
 use super::system::SystemError;
+use super::table::opaque;
 use crate::sync::{self, AtomicU32};
 use crate::trace;
 
 type Serve = dyn Fn() + Send + Sync;
 
 /// The service thread, started or not.
+#[derive(Default)]
 pub struct ServiceThread {
     serve: OnceLock<&'static Serve>,
     started: Mutex<bool>,
@@ -28,11 +29,6 @@ pub struct ServiceThread {
 }
 
 impl ServiceThread {
-    /// A service thread that is not started.
-    pub const fn new() -> Self {
-        Self { serve: OnceLock::new(), started: Mutex::new(false), watch: AtomicU32::new(0) }
-    }
-
     /// Sets what the thread does; `serve` never returns. To be called before the thread can be needed.
     pub fn serves(&self, serve: impl Fn() + Send + Sync + 'static) {
         self.serve.get_or_init(|| Box::leak(Box::new(serve)));
@@ -43,7 +39,7 @@ impl ServiceThread {
     /// # Errors
     /// The system refuses a thread.
     pub fn start(&self) -> Result<(), SystemError> {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = sync::lock(&self.started);
         if let Some(&serve) = self.serve.get().filter(|_| !*started) {
             match signals::spawn_without_signals("rxe-loop", serve) {
                 Ok(()) => *started = true,
@@ -62,7 +58,7 @@ impl ServiceThread {
     /// Whether the thread is started.
     #[cfg(test)]
     pub fn is_started(&self) -> bool {
-        *self.started.lock().unwrap_or_else(PoisonError::into_inner)
+        *sync::lock(&self.started)
     }
 
     /// Requests a check of the other processes.
@@ -76,11 +72,7 @@ impl ServiceThread {
     }
 }
 
-impl fmt::Debug for ServiceThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceThread").finish_non_exhaustive()
-    }
-}
+opaque!(ServiceThread);
 
 /// Wakes the service thread that waits on this word.
 pub fn wake(calls: &AtomicU32) {

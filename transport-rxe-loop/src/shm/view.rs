@@ -58,7 +58,7 @@ impl View<'_> {
         let arena = ArenaUse::of(self.own.granules, self.arena, |owner| {
             granules[owner.index() % (1 << 8)] += super::arena::GRANULE as u64;
         });
-        let claims = header::claims(self.memory(), self.reader().shape());
+        let claims = header::claims(self.memory(), &self.reader.shape);
         let words = (0..).zip(claims).zip(self.own.processes);
         let processes = words.filter_map(|((index, word), process)| {
             let liveness = self.liveness(index);
@@ -80,13 +80,13 @@ impl View<'_> {
 
     /// Whether the last process of an attachment is alive. If the system does not answer, it counts as alive.
     fn liveness(&self, index: u32) -> Liveness {
-        let asked = self.reader().fd().and_then(|fd| liveness::ask_index(fd, index));
+        let asked = self.reader.fd().and_then(|fd| liveness::ask_index(fd, index));
         asked.unwrap_or(Liveness::Alive { pid: None })
     }
 
     /// Whether a process is attaching or leaving.
     pub fn is_gate_held(&self) -> bool {
-        self.reader().fd().and_then(liveness::is_gate_held).unwrap_or(false)
+        self.reader.fd().and_then(liveness::is_gate_held).unwrap_or(false)
     }
 
     /// The process that frees what a dead one had, and the one that allocates memory.

@@ -23,6 +23,7 @@ pub enum Site {
     /// No fence after setting the starved mark.
     StarveFence,
     /// A store that is followed by a fence is Relaxed.
+    #[cfg(any(loom, not(target_arch = "x86_64")))]
     StoreFenced,
     /// Reading an in-flight marker is Relaxed.
     SeeClosed,

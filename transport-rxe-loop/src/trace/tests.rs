@@ -16,7 +16,7 @@ fn recorded(calls: impl FnOnce()) -> &'static Recorder {
 #[test]
 fn x03_a_lock_that_is_taken_over_is_told_of_with_the_pid_of_the_dead_process() {
     let device = Fixture::new().device;
-    let (shm, lock) = (device.shm, Lock::new());
+    let (shm, lock) = (device.shm, Lock::default());
     let dead = shm.die_at(ANOTHER);
     let recorder = recorded(|| {
         assert!(lock.try_enter(dead));
@@ -24,7 +24,7 @@ fn x03_a_lock_that_is_taken_over_is_told_of_with_the_pid_of_the_dead_process() {
         assert!(lock.try_enter(dead));
         drop(shm.try_lock(&lock).unwrap());
         drop(shm.try_lock(&lock).unwrap());
-        assert!(lock.try_enter(shm.me()));
+        assert!(lock.try_enter(shm.me));
         assert!(shm.try_lock(&lock).is_none(), "its holder is alive");
     });
     let taken = recorder.seen("taking over the lock of a dead process", &[("pid", &0)]);
@@ -36,7 +36,7 @@ fn x03_a_lock_that_is_taken_over_is_told_of_with_the_pid_of_the_dead_process() {
 #[test]
 fn o05_a_queue_whose_lock_is_not_to_be_had_is_told_of_once() {
     let Fixture { device, cq, .. } = Fixture::new();
-    let index = cq.queue().index;
+    let index = cq.handle.queue.index;
     let recorder = recorded(|| {
         for _ in 0..2 {
             give_up(device.completions, index, &[], device.engine);

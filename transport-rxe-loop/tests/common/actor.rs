@@ -51,15 +51,14 @@ struct Stage {
 fn act() {
     let is_fabric = std::env::var(MEMORY).expect("started by another test") == "fabric";
     let context = open();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
-    let caps = QpCaps {
-        max_send_wr: 64,
-        max_recv_wr: 64,
-        max_send_sge: 16,
-        max_recv_sge: 16,
-        max_inline: 64,
-    };
-    let qps = [(); QPS].map(|()| pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(256).create().unwrap());
+    let caps = QpCaps::USUAL
+        .max_send_wr(64)
+        .max_recv_wr(64)
+        .max_send_sge(16)
+        .max_recv_sge(16)
+        .max_inline(64);
+    let qps = [(); QPS].map(|()| pd.qp(&cq).caps(caps).create().unwrap());
     let memory = Memory::new(&pd, is_fabric, ALL | FLUSH | Access::MW_BIND);
     let window = pd.alloc_mw().unwrap();
     let remote = memory.remote();
@@ -82,7 +81,7 @@ impl Stage {
                 let qp = &mut self.qps[self.qp];
                 let rights = QpAttr::init(&Port::new(1), Access::REMOTE | FLUSH);
                 let way = [
-                    QpAttr::to(QpState::RESET),
+                    QpAttr::new().state(QpState::RESET),
                     rights,
                     QpAttr::rtr(&Port::new(1), &Endpoint::new(numbers[0] as u32)),
                 ];
@@ -129,7 +128,7 @@ impl Stage {
 
     fn sges(&self, numbers: &[u64]) -> Vec<Sge> {
         let sges = numbers.chunks(2).map(|sge| (sge[0] as usize, sge[1] as usize));
-        sges.map(|(at, len)| self.memory().sge(at, len).unwrap()).collect()
+        sges.map(|(at, len)| self.memory().sge(at..at + len).unwrap()).collect()
     }
 
     /// "same", or where bytes are not as `fill` with this seed left them.
@@ -173,7 +172,7 @@ impl Stage {
     /// Adds to a word of another process, so many times.
     fn add(&mut self, numbers: &[u64]) {
         let word = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
-        let held = [self.memory().sge(0, 8).unwrap()];
+        let held = [self.memory().sge(..8).unwrap()];
         for _ in 0..numbers[2] {
             self.do_now(SendWr::fetch_add(1, &held, word, 1));
         }
@@ -183,7 +182,7 @@ impl Stage {
     fn add_locked(&mut self, numbers: &[u64]) {
         let (word, rkey) = (numbers[0], numbers[1] as u32);
         let (word, lock) = (RemoteAddr { addr: word, rkey }, RemoteAddr { addr: word + 8, rkey });
-        let held = [self.memory().sge(0, 8).unwrap()];
+        let held = [self.memory().sge(..8).unwrap()];
         for round in 0..numbers[2] {
             while self.do_now(SendWr::compare_swap(1, &held, lock, 0, 1)) != 0 {
                 thread::yield_now();
@@ -214,7 +213,7 @@ impl Stage {
     fn hammer(&mut self, numbers: &[u64]) -> String {
         let remote = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
         self.memory().write(0, &vec![0xff; LEN]);
-        let all = [self.memory().sge(0, LEN).unwrap()];
+        let all = [self.memory().sge(..LEN).unwrap()];
         loop {
             // One by one: a post behind one that waits has that tried again.
             for _ in 0..AHEAD {

@@ -8,13 +8,13 @@ use super::*;
 pub const GRH: usize = 40;
 
 pub fn ends() -> (End, End) {
-    pair_on(&open(), QpType::Ud)
+    pair_on(&open(), QpType::UD)
 }
 
 /// Where everybody is, by a global route.
 pub fn global() -> AddressVector {
     let here = open().port(1).unwrap();
-    AddressVector::of(&here, here.gid, 0)
+    AddressVector::new(&here, here.gid, 0)
 }
 
 impl End {

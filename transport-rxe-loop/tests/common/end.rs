@@ -17,7 +17,7 @@ impl End {
     }
 
     pub fn with(caps: QpCaps) -> Self {
-        Self::of(QpType::Rc, caps)
+        Self::of(QpType::RC, caps)
     }
 
     pub fn of(qp_type: QpType, caps: QpCaps) -> Self {
@@ -26,13 +26,13 @@ impl End {
 
     /// One of this opening of the device.
     pub fn on(context: &Context, qp_type: QpType, caps: QpCaps) -> Self {
-        Self::completing_in(context, context.create_cq(64, None).unwrap(), qp_type, caps)
+        Self::completing_in(context, context.cq(64).create().unwrap(), qp_type, caps)
     }
 
     /// One whose requests complete in this queue.
     pub fn completing_in(context: &Context, cq: Cq, qp_type: QpType, caps: QpCaps) -> Self {
         let pd = context.alloc_pd().unwrap();
-        let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
+        let qp = pd.qp(&cq).qp_type(qp_type).caps(caps).create().unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
         Self { qp, cq, region, pd, context: context.clone() }
     }
@@ -51,20 +51,20 @@ impl End {
 
     /// Posts a receive of `len` bytes at `offset`.
     pub fn recv(&mut self, wr_id: u64, offset: usize, len: usize) {
-        let sge = self.region.sge(offset, len).unwrap();
+        let sge = self.region.sge(offset..offset + len).unwrap();
         self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
     }
 
     /// Posts a signaled SEND of `len` bytes at `offset`.
     pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
-        let sge = self.region.sge(offset, len).unwrap();
+        let sge = self.region.sge(offset..offset + len).unwrap();
         self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
     }
 
     /// Posts requests, of datagrams to the queue pair with this number.
     #[track_caller]
     pub fn post_to(&mut self, peer: u32, list: &[SendWr<'_>]) {
-        if self.qp.qp_type() != QpType::Ud {
+        if self.qp.qp_type() != QpType::UD {
             return self.qp.post_send(list).unwrap();
         }
         let ah = self.pd.create_ah(&address(&self.context)).unwrap();
@@ -74,15 +74,14 @@ impl End {
     /// Destroys its queue pair, and makes another one like it.
     pub fn destroy_qp(&mut self) {
         let (qp_type, caps) = (self.qp.qp_type(), self.qp.caps());
-        let init = QpInit { qp_type, caps, ..QpInit::new(&self.cq) };
-        let fresh = self.pd.create_qp(&init).unwrap();
+        let fresh = self.pd.qp(&self.cq).qp_type(qp_type).caps(caps).create().unwrap();
         std::mem::replace(&mut self.qp, fresh).destroy();
     }
 
     /// Changes its state, with no other attribute.
     #[track_caller]
     pub fn to(&mut self, state: QpState) {
-        self.qp.modify(&QpAttr::to(state)).unwrap();
+        self.qp.modify(&QpAttr::new().state(state)).unwrap();
     }
 
     pub fn state(&self) -> QpState {

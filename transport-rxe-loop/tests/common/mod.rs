@@ -22,17 +22,17 @@ use std::time::{Duration, Instant};
 pub use cq_core::cq::CompletionQueue;
 pub use cq_core::transport::{Arm, Armed, Block, Events, Notify, PollCq, PollError, Woken};
 pub use cq_core::wc::{Failed, Wc, WcFlags, WcOpcode, WcStatus as S};
-pub use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
-pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
-pub use cq_verbs::post::{Post, PostError, Refused};
+pub use cq_verbs::async_event::{AsyncEvent, AsyncEventType, AsyncEvents, BlockAsync, Element};
+pub use cq_verbs::device::QpBuilder;
+pub use cq_verbs::post::{Post, PostError, WrError};
 pub use cq_verbs::setup::{Endpoint, Port, SrqInit, inc_rkey};
 pub use cq_verbs::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use transport_rxe_loop::{
-    Access, AddressVector, CompletionChannel, Context, Cq, CreateError, Destination, Limit, Limits,
-    MemoryRegion, OpenOptions, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
-    QpType, QueuePair,
+    Access, AckTimeout, AddressVector, CompletionChannel, Context, Cq, CreateError, Destination,
+    LimitKind, Limits, MemoryRegion, Mtu, OpenOptions, OwnedRegion, ProtectionDomain, QpAttr,
+    QpCaps, QpState, QpType, QueuePair, RnrTimer,
 };
 use transport_rxe_loop::{Faults, OpenError};
 
@@ -46,18 +46,17 @@ const SPIN: Duration = Duration::from_micros(200);
 pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
 pub const CAPS: QpCaps =
-    QpCaps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+    QpCaps::USUAL.max_send_wr(8).max_recv_wr(8).max_send_sge(4).max_recv_sge(4).max_inline(64);
 
 /// What a fabric needs that many tests have one of each, until their process ends.
-pub const SMALL: Limits = Limits {
-    queue_pairs: 1024,
-    completion_queues: 1024,
-    memory_regions: 4096,
-    shared_receive_queues: 256,
-    channels: 512,
-    processes: 64,
-    bytes: 16 << 20,
-};
+pub const SMALL: Limits = Limits::USUAL
+    .queue_pairs(1024)
+    .completion_queues(1024)
+    .memory_regions(4096)
+    .shared_receive_queues(256)
+    .channels(512)
+    .processes(64)
+    .bytes(16 << 20);
 
 /// Names the fabric that a further process is to use.
 pub const FABRIC: &str = "TEST_FABRIC";
@@ -90,7 +89,7 @@ pub fn open() -> Context {
 /// Where all queue pairs of an opening of the device are.
 pub fn address(context: &Context) -> AddressVector {
     let here = context.port(1).unwrap();
-    AddressVector::of(&here, here.gid, here.lid)
+    AddressVector::new(&here, here.gid, here.lid)
 }
 
 pub fn try_open() -> Result<Context, OpenError> {
@@ -101,7 +100,7 @@ pub fn try_open() -> Result<Context, OpenError> {
 pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
     let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
     match qp_type {
-        QpType::Ud => [&mut a, &mut b].into_iter().for_each(End::activate),
+        QpType::UD => [&mut a, &mut b].into_iter().for_each(End::activate),
         _ => connect(&mut a.qp, &mut b.qp),
     }
     (a, b)
@@ -121,7 +120,7 @@ pub fn faulty(faults: Faults) -> Context {
     static FABRICS: AtomicU32 = AtomicU32::new(0);
     let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
     let name = format!("faulty-{}-{nth}", std::process::id());
-    let limits = Limits { bytes: 5 << 20, ..Limits::default() };
+    let limits = Limits::USUAL.bytes(5 << 20);
     OpenOptions::new().fabric(&name).limits(limits).faults(faults).open("loop0").unwrap()
 }
 
@@ -142,8 +141,8 @@ pub fn connect(a: &mut QueuePair, b: &mut QueuePair) {
 }
 
 /// A queue pair that is its own peer.
-pub fn to_itself(pd: &ProtectionDomain, init: &QpInit<'_>) -> QueuePair {
-    let mut qp = pd.create_qp(init).unwrap();
+pub fn to_itself(init: QpBuilder<'_, ProtectionDomain>) -> QueuePair {
+    let mut qp = init.create().unwrap();
     qp.connect_to(qp.number()).unwrap();
     qp
 }
@@ -162,12 +161,12 @@ pub fn connect_by(qp: &mut QueuePair, rtr: &QpAttr, rts: &QpAttr) {
 
 /// How to send to a peer that may take its time: it is waited for without end.
 pub fn patient() -> QpAttr {
-    QpAttr::rts().timeout(0)
+    QpAttr::rts().timeout(AckTimeout::UNLIMITED)
 }
 
 /// How to send so that waiting is over soon, whatever for.
 pub fn impatient() -> QpAttr {
-    QpAttr::rts().timeout(1).retry_cnt(1).rnr_retry(1)
+    QpAttr::rts().timeout(AckTimeout::from_number(1).unwrap()).retry_cnt(1).rnr_retry(1)
 }
 
 /// An end that sends by `rts` to another, which is not connected yet.
@@ -180,7 +179,7 @@ pub fn unanswered(rts: &QpAttr) -> (End, End) {
 /// Lets requests whose time is short, and which began to wait before, have their alarms.
 #[track_caller]
 pub fn let_short_times_pass() {
-    let (mut a, _b) = unanswered(&impatient().timeout(12));
+    let (mut a, _b) = unanswered(&impatient().timeout(AckTimeout::from_number(12).unwrap()));
     a.send(1, 0, 8);
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }
@@ -209,7 +208,7 @@ pub fn take(cq: &mut Cq) -> Vec<Wc> {
     let mut all = Vec::new();
     let mut buffer = [Wc::default(); 16];
     loop {
-        match cq.poll(&mut buffer).unwrap() {
+        match cq.poll_into(&mut buffer).unwrap() {
             0 => return all,
             count => all.extend_from_slice(&buffer[..count]),
         }
@@ -295,7 +294,7 @@ pub fn post_all(qp: &mut QueuePair, wr: SendWr<'_>, count: u64) {
     wait_for(|| {
         match qp.post_send(&[SendWr { wr_id, ..wr }]) {
             Ok(()) => wr_id += 1,
-            Err(error) => assert_eq!(error.why, Refused::QueueFull),
+            Err(error) => assert_eq!(error.why, WrError::QueueFull),
         }
         wr_id == count
     });
@@ -304,7 +303,7 @@ pub fn post_all(qp: &mut QueuePair, wr: SendWr<'_>, count: u64) {
 /// Hands `on` what exchanges messages of every kind, some of which fail, and polls empty queues.
 pub fn exchange(on: impl FnOnce(&mut dyn FnMut())) {
     let (a, b) = pair();
-    let (from, to) = ([a.region.sge(0, 300).unwrap()], [b.region.sge(0, 512).unwrap()]);
+    let (from, to) = ([a.region.sge(..300).unwrap()], [b.region.sge(..512).unwrap()]);
     let target = b.region.remote(1024).unwrap();
     let (mut a_qp, mut b_qp) = (a.qp, b.qp);
     let (mut a_cq, mut b_cq) = (CompletionQueue::new(a.cq), CompletionQueue::new(b.cq));

@@ -26,7 +26,7 @@ impl End {
     }
 
     fn drain(&mut self) {
-        self.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+        self.qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     }
 }
 
@@ -44,21 +44,21 @@ fn each_context_has_the_events_of_what_was_made_through_it_and_clones_share_them
 #[test]
 fn events_come_in_order_of_arrival_and_name_nothing_that_was_destroyed() {
     let mut context = open();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(64, None).unwrap());
-    let mut qps: Vec<_> = (0..6).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(64).create().unwrap());
+    let mut qps: Vec<_> = (0..6).map(|_| pd.qp(&cq).create().unwrap()).collect();
     for index in [3, 0, 5, 4, 1, 2] {
         let qp = &mut qps[index];
         qp.connect_to(qp.number()).unwrap();
-        qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+        qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     }
-    qps[0].modify(&QpAttr::to(QpState::RTS)).unwrap();
+    qps[0].modify(&QpAttr::new().state(QpState::RTS)).unwrap();
     qps[0].post_send(&[SendWr::write_inline(1, b"x", NOWHERE)]).unwrap();
     qps.remove(5).destroy();
     let named = std::iter::from_fn(|| context.take_async_event().unwrap());
     let wanted = [3, 0, 4, 1, 2, 0].map(|index: usize| Element::Qp(qps[index].number()));
     assert!(named.map(|event| event.element).eq(wanted));
-    qps[1].modify(&QpAttr::to(QpState::RTS)).unwrap();
-    qps[1].modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+    qps[1].modify(&QpAttr::new().state(QpState::RTS)).unwrap();
+    qps[1].modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     assert!(is_readable(&context));
     qps.remove(1).destroy();
     assert!(!is_readable(&context));
@@ -95,7 +95,7 @@ fn read_all(mut reader: Context, dead: &Mutex<HashSet<u32>>, done: &AtomicBool) 
 fn no_event_names_a_queue_pair_that_was_destroyed_before_it_was_taken() {
     const ROUNDS: usize = 1_000;
     let context = open();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4096, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(4096).create().unwrap());
     let (dead, done) = (Mutex::new(HashSet::new()), AtomicBool::new(false));
     let (to_fail, failing) = mpsc::sync_channel(0);
     let a = End::new();
@@ -105,11 +105,11 @@ fn no_event_names_a_queue_pair_that_was_destroyed_before_it_was_taken() {
         scope.spawn(|| fail_each(a, failing));
         let reading = scope.spawn(|| read_all(context.clone(), &dead, &done));
         for round in 0..ROUNDS {
-            let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+            let mut qp = pd.qp(&cq).create().unwrap();
             let number = qp.number();
             qp.connect_to(number_of_a).unwrap();
             if round % 3 == 0 {
-                qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+                qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
             }
             to_fail.send(number).unwrap();
             qp.destroy();
@@ -174,7 +174,7 @@ fn q01_what_fails_or_is_reset_in_sqd_is_not_drained() {
 fn q01_nothing_is_carried_out_between_the_report_and_rts() {
     const ROUNDS: u64 = 2_000;
     let (mut a, mut b) = pair();
-    let here = [b.region.sge(0, 8).unwrap()];
+    let here = [b.region.sge(..8).unwrap()];
     // Receives come from another thread, which so often is the one that carries the sends out.
     let receiver = thread::spawn(move || {
         let (mut posted, mut got) = (0, 0);

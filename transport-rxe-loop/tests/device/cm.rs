@@ -27,7 +27,7 @@ struct Side {
 
 impl Side {
     fn new(context: &Context) -> Self {
-        Self::of(context, PortSpace::TCP, QpType::Rc)
+        Self::of(context, PortSpace::TCP, QpType::RC)
     }
 
     fn of(context: &Context, space: PortSpace, qp_type: QpType) -> Self {
@@ -114,7 +114,7 @@ fn a_listener_does_not_connect_and_who_is_to_connect_does_not_listen() {
         assert_eq!(listener.id.resolve_addr(from, addr), Err(Errno::EINVAL));
     }
     assert_eq!(side.id.listen(0), Err(Errno::EINVAL));
-    let too_many = ConnParam { initiator_depth: 100, ..PARAM };
+    let too_many = PARAM.initiator_depth(100);
     assert_eq!(side.id.connect(&too_many), Err(Errno::EINVAL));
     side.id.connect(&PARAM).unwrap();
     assert_eq!(side.id.resolve_addr(None, "8.8.8.8:1".parse().unwrap()), Err(Errno::EINVAL));
@@ -125,7 +125,7 @@ fn a_listener_does_not_connect_and_who_is_to_connect_does_not_listen() {
 #[test]
 fn datagrams_learn_of_the_peers_queue_pair() {
     let context = open();
-    let of = || Side::of(&context, PortSpace::UDP, QpType::Ud);
+    let of = || Side::of(&context, PortSpace::UDP, QpType::UD);
     let listener = of();
     listener.id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     listener.id.listen(0).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::common::datagrams::{GRH, ends, global};
 use crate::common::*;
-use transport_rxe_loop::{AddressError, GlobalRoute};
+use transport_rxe_loop::AddressError;
 
 #[test]
 fn c07_the_route_says_how_the_datagram_came() {
@@ -11,8 +11,13 @@ fn c07_the_route_says_how_the_datagram_came() {
     let here = open().port(1).unwrap();
     let global = global();
     let (hop_limit, traffic_class, flow_label) = (3, 0x5a, 0xb_cdef);
-    let route = GlobalRoute { hop_limit, traffic_class, flow_label, ..global.route.unwrap() };
-    let ah = a.pd.create_ah(&AddressVector { sl: 9, route: Some(route), ..global }).unwrap();
+    let route = global
+        .route
+        .unwrap()
+        .hop_limit(hop_limit)
+        .traffic_class(traffic_class)
+        .flow_label(flow_label);
+    let ah = a.pd.create_ah(&global.sl(9).route(Some(route))).unwrap();
     b.recv(1, 0, 128);
     let all: [u8; 64] = std::array::from_fn(|i| i as u8);
     a.qp.to(&b.by(&ah)).post_send(&[SendWr::send_inline(2, &all)]).unwrap();
@@ -26,7 +31,7 @@ fn c07_the_route_says_how_the_datagram_came() {
     assert_eq!((&grh[8..24], &grh[24..]), (&here.gid.0[..], &here.gid.0[..]));
     assert_eq!(b.bytes(GRH, 64), all);
     let back = b.context.init_ah_from_wc(1, &got, &grh.try_into().unwrap());
-    assert_eq!(back, Ok(AddressVector { lid: here.lid, sl: 9, route: Some(route), ..global }));
+    assert_eq!(back, Ok(global.lid(here.lid).sl(9).route(Some(route))));
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn q07_what_goes_to_nobody_is_lost_and_its_sender_succeeds() {
 #[test]
 fn q06_a_request_does_not_need_its_handle_any_more_nor_its_queue_pair_receives() {
     let (_, mut b) = ends();
-    let mut a = End::of(QpType::Ud, QpCaps { max_recv_wr: 0, max_recv_sge: 0, ..CAPS });
+    let mut a = End::of(QpType::UD, CAPS.max_recv_wr(0).max_recv_sge(0));
     a.activate();
     b.recv(1, 0, 64);
     a.to(QpState::SQD);
@@ -83,11 +88,11 @@ fn batch(receives: impl Fn(&mut End)) -> Vec<End> {
     const MANY: usize = 12;
     let context = open();
     let ud = |caps| {
-        let mut end = End::on(&context, QpType::Ud, caps);
+        let mut end = End::on(&context, QpType::UD, caps);
         end.activate();
         end
     };
-    let mut a = ud(QpCaps { max_send_wr: MANY as u32, ..CAPS });
+    let mut a = ud(CAPS.max_send_wr(MANY as u32));
     let mut receivers: Vec<_> = (0..MANY).map(|_| ud(CAPS)).collect();
     receivers.iter_mut().for_each(receives);
     let ah = a.pd.create_ah(&address(&context)).unwrap();

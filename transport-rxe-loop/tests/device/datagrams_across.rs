@@ -7,7 +7,7 @@ use crate::common::*;
 
 /// A queue pair for datagrams, and memory of both kinds.
 fn party() -> (End, [Memory; 2]) {
-    let mut end = End::of(QpType::Ud, CAPS);
+    let mut end = End::of(QpType::UD, CAPS);
     end.activate();
     let memory = [true, false].map(|kind| Memory::new(&end.pd, kind, Access::LOCAL_WRITE));
     (end, memory)
@@ -34,11 +34,11 @@ fn echo() {
     say(end.qp.number());
     while let Some((kind, len)) = order().split_once(' ') {
         let (kind, len) = (kind.parse::<usize>().unwrap(), len.parse::<usize>().unwrap());
-        let sge = memory[kind].sge(0, GRH + len).unwrap();
+        let sge = memory[kind].sge(..GRH + len).unwrap();
         end.qp.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
         say("ready");
         let from = settle(&mut end.cq, 1)[0].result().unwrap().src_qp();
-        send(&mut end, from, memory[kind].sge(GRH, len).unwrap());
+        send(&mut end, from, memory[kind].sge(GRH..GRH + len).unwrap());
         end.expect(&[(2, S::SUCCESS)]);
     }
 }
@@ -54,9 +54,10 @@ fn x01_datagrams_go_between_processes_and_back() {
             memory.write(9000, &[0; 8192]);
             echo.order(format!("{there} {len}"));
             assert_eq!(echo.hear(), "ready");
-            let to = [(9000, 20), (9020, GRH + len - 20)].map(|(at, n)| memory.sge(at, n).unwrap());
+            let to =
+                [(9000, 20), (9020, GRH + len - 20)].map(|(at, n)| memory.sge(at..at + n).unwrap());
             end.qp.post_recv(&[RecvWr::new(1, &to)]).unwrap();
-            send(&mut end, number, memory.sge(0, len).unwrap());
+            send(&mut end, number, memory.sge(..len).unwrap());
             let mut done = settle(&mut end.cq, 2);
             done.sort_by_key(Wc::wr_id);
             assert_eq!(outcomes(&done), [(1, S::SUCCESS), (2, S::SUCCESS)]);
@@ -76,7 +77,7 @@ fn x03_who_is_sent_datagrams_is_killed_and_its_senders_go_on() {
         victim.order("0 64");
         assert_eq!(victim.hear(), "ready");
         for round in 0..500 {
-            send(&mut end, number, memory[round % 2].sge(0, 64).unwrap());
+            send(&mut end, number, memory[round % 2].sge(..64).unwrap());
             // The victim may have answered: nobody receives that.
             end.expect(&[(2, S::SUCCESS)]);
             if round == 100 {

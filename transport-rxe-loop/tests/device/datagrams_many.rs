@@ -10,12 +10,12 @@ use crate::common::*;
 
 const SENDERS: usize = 4;
 const DEPTH: u32 = 64;
-const CAPACITY: QpCaps = QpCaps { max_recv_wr: DEPTH, max_send_wr: DEPTH, ..CAPS };
+const CAPACITY: QpCaps = CAPS.max_recv_wr(DEPTH).max_send_wr(DEPTH);
 /// Bytes of a datagram; each has a word that names it, and repeats that.
 const LEN: usize = 256;
 
 fn end() -> End {
-    let mut end = End::of(QpType::Ud, CAPACITY);
+    let mut end = End::of(QpType::UD, CAPACITY);
     end.activate();
     end
 }
@@ -28,7 +28,7 @@ fn send_until(stop: &AtomicBool, to: &AtomicU32) {
         for at in (0..LEN).step_by(8) {
             end.set_word(at, count);
         }
-        let sge = [end.region.sge(0, LEN).unwrap()];
+        let sge = [end.region.sge(..LEN).unwrap()];
         end.post_to(to.load(Relaxed), &[SendWr::send(count, &sge)]);
         end.expect(&[(count, S::SUCCESS)]);
         count += 1;
@@ -162,12 +162,11 @@ fn q02_nothing_arrives_any_more_once_reset_or_destroying_has_returned() {
 #[test]
 fn q09_each_shared_receive_is_taken_once_or_stays_though_many_send_while_it_fails() {
     while_many_send(|target, to| {
-        let mut srq = target.pd.create_srq(&SrqInit { max_wr: DEPTH, max_sge: 1 }).unwrap();
-        let init = QpInit { srq: Some(&srq), qp_type: QpType::Ud, ..QpInit::new(&target.cq) };
-        target.qp = target.pd.create_qp(&init).unwrap();
+        let mut srq = target.pd.create_srq(&SrqInit::new(DEPTH)).unwrap();
+        target.qp = target.pd.qp(&target.cq).srq(&srq).qp_type(QpType::UD).create().unwrap();
         target.activate();
         to.store(target.qp.number(), Relaxed);
-        let sge = [target.region.sge(0, GRH + LEN).unwrap()];
+        let sge = [target.region.sge(..GRH + LEN).unwrap()];
         let (mut next, mut outstanding) = (0, BTreeSet::new());
         for _ in 0..50 {
             while outstanding.len() < 32 {

@@ -1,7 +1,7 @@
 //! The device with Ethernet as its link layer: its GIDs, its paths, what is before a datagram (C7, Q1), and who decides
 //! (X1).
 
-use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 
 use super::gids::{between, from_nowhere, is_path, modified, sent};
 use crate::common::process::say;
@@ -20,14 +20,14 @@ fn open() -> Context {
 
 /// The address that a GID is.
 fn ip(gid: Gid) -> IpAddr {
-    Ipv6Addr::from(gid.0).to_canonical()
+    gid.to_ipv6().to_canonical()
 }
 
 #[test]
 fn the_port_has_no_lid_and_the_addresses_of_this_machine() {
     let context = open();
     let port = context.port(1).unwrap();
-    assert_eq!((port.is_ethernet, port.lid, port.mtu), (true, 0, 4096));
+    assert_eq!((port.is_ethernet, port.lid, port.mtu), (true, 0, Mtu::MTU_4096));
     let table = context.gid_table(1).unwrap();
     assert!(table.len() >= 4, "{table:?}");
     for ip in table.iter().map(|entry| ip(entry.gid)) {
@@ -42,7 +42,7 @@ fn the_port_has_no_lid_and_the_addresses_of_this_machine() {
 #[test]
 fn every_type_of_queue_pair_works_as_on_infiniband() {
     let context = open();
-    for qp_type in [QpType::Rc, QpType::Uc] {
+    for qp_type in [QpType::RC, QpType::UC] {
         let (mut a, mut b) = pair_on(&context, qp_type);
         b.recv(1, 0, 64);
         a.post(SendWr::send_inline(2, b"hello"));
@@ -55,7 +55,7 @@ fn every_type_of_queue_pair_works_as_on_infiniband() {
 #[test]
 fn c07_a_datagram_has_an_ip_header_before_it_and_leads_back() {
     let context = open();
-    let (mut a, mut b) = pair_on(&context, QpType::Ud);
+    let (mut a, mut b) = pair_on(&context, QpType::UD);
     for (index, gid) in context.gids(1).unwrap() {
         let path = between(&context, index, index);
         let (received, grh) = sent(&mut a, &mut b, &path);
@@ -78,7 +78,7 @@ fn c07_a_datagram_names_two_addresses_where_there_are_two() {
     let context = open();
     let gids = context.gids(1).unwrap();
     let (four, six): (Vec<_>, Vec<_>) = gids.iter().partition(|(_, gid)| ip(*gid).is_ipv4());
-    let (mut a, mut b) = pair_on(&context, QpType::Ud);
+    let (mut a, mut b) = pair_on(&context, QpType::UD);
     for family in [&four, &six] {
         let [(from, _), (to, _), ..] = family[..] else { continue };
         let (received, grh) = sent(&mut a, &mut b, &between(&context, from, to));
@@ -98,12 +98,12 @@ fn q01_every_path_needs_a_global_route() {
         let pd = context.alloc_pd().unwrap();
         let global = between(&context, 0, 0);
         for lid in [0, 7] {
-            let local = AddressVector { lid, route: None, ..global };
+            let local = global.lid(lid).route(None);
             let refused = modified(&context, local).unwrap_err();
             assert!(is_path(&refused) && refused.to_string().contains("global route"), "{refused}");
             assert_eq!(pd.create_ah(&local).unwrap_err(), AddressError::NoRoute);
             // The local identifier is ignored.
-            let global = AddressVector { lid, ..global };
+            let global = global.lid(lid);
             assert_eq!(modified(&context, global), Ok(()));
             assert!(pd.create_ah(&global).is_ok());
         }
@@ -117,7 +117,7 @@ fn q01_a_path_ends_at_this_machine_on_a_strict_device() {
     let (ordinary, strict) = (open(), ethernet("ethernet-ends").strict().open("loop0").unwrap());
     // An address for documentation, which no machine has.
     let gid: Gid = "2001:db8:ffff::1".parse().unwrap();
-    let to = |context: &Context| AddressVector::of(&context.port(1).unwrap(), gid, 0);
+    let to = |context: &Context| AddressVector::new(&context.port(1).unwrap(), gid, 0);
     assert_eq!(modified(&ordinary, to(&ordinary)), Ok(()));
     assert!(is_path(&modified(&strict, to(&strict)).unwrap_err()));
     let refused = ordinary.alloc_pd().unwrap().create_ah(&to(&ordinary)).unwrap_err();

@@ -29,9 +29,9 @@ const LONG: u16 = u16::MAX;
 
 /// An end whose completion queue has this channel, and is moderated.
 fn on(context: &Context, channel: &CompletionChannel, count: u16, period: u16) -> End {
-    let mut cq = context.create_cq(64, Some(channel)).unwrap();
+    let mut cq = context.cq(64).channel(channel).create().unwrap();
     cq.moderate(count, period).unwrap();
-    End::completing_in(context, cq, QpType::Rc, CAPS)
+    End::completing_in(context, cq, QpType::RC, CAPS)
 }
 
 /// A pair whose second end has a channel, and a completion queue that is moderated.
@@ -48,7 +48,7 @@ fn n07_a_queue_dropped_before_its_queue_pair_is_never_named_either() {
     let (mut a, b, mut channel) = pair(1, 0);
     let End { mut qp, mut cq, region, .. } = b;
     let _ = cq.arm(Notify::Next);
-    qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64).unwrap()])]).unwrap();
+    qp.post_recv(&[RecvWr::new(1, &[region.sge(..64).unwrap()])]).unwrap();
     drop(cq);
     a.send(2, 0, 8);
     a.expect(&[(2, S::SUCCESS)]);
@@ -65,8 +65,8 @@ fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
     let pd = context.alloc_pd().unwrap();
     let cqs: Vec<_> = (0..QUEUES)
         .map(|_| {
-            let mut cq = context.create_cq(8, Some(&channel)).unwrap();
-            let mut qp = to_itself(&pd, &QpInit::new(&cq));
+            let mut cq = context.cq(8).channel(&channel).create().unwrap();
+            let mut qp = to_itself(pd.qp(&cq));
             for _ in 0..4 {
                 let _ = cq.arm(Notify::Next);
                 qp.post_send(&[SendWr::write_inline(1, &[], NOWHERE)]).unwrap();
@@ -127,7 +127,7 @@ fn n14_each_completion_event_is_an_edge_even_if_none_is_taken() {
 fn n14_each_asynchronous_event_is_an_edge_even_if_none_is_taken() {
     let (mut a, _b, _channel) = pair(1, 0);
     expect_edges(&a.context.as_fd().try_clone_to_owned().unwrap(), 20, || {
-        a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+        a.qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
         a.to(QpState::RTS);
     });
 }
@@ -135,7 +135,7 @@ fn n14_each_asynchronous_event_is_an_edge_even_if_none_is_taken() {
 #[test]
 fn n14_each_event_of_the_connection_manager_is_an_edge_even_if_none_is_taken() {
     let channel = EventChannel::new(&open()).unwrap();
-    let ids = [(); 2].map(|()| CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap());
+    let ids = [(); 2].map(|()| CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap());
     let mut nth = 0;
     expect_edges(&channel, 20, || {
         nth += 1;

@@ -13,36 +13,36 @@ fn open(which: &str) -> Context {
 #[test]
 fn x01_what_is_of_one_fabric_is_not_taken_in_another() {
     let (here, there) = (open("here"), open("there"));
-    let (pd, cq) = (here.alloc_pd().unwrap(), here.create_cq(4, None).unwrap());
-    let far = there.create_cq(4, None).unwrap();
+    let (pd, cq) = (here.alloc_pd().unwrap(), here.cq(4).create().unwrap());
+    let far = there.cq(4).create().unwrap();
     for (send_cq, recv_cq) in [(&cq, &far), (&far, &cq), (&far, &far)] {
-        let init = QpInit { send_cq, recv_cq, ..QpInit::new(&cq) };
-        assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OtherContext);
+        let init = pd.qp(&cq).send_cq(send_cq).recv_cq(recv_cq);
+        assert_eq!(init.create().unwrap_err(), CreateError::OtherContext);
     }
-    let srq = there.alloc_pd().unwrap().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
-    let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-    assert_eq!(pd.create_qp(&init).unwrap_err(), CreateError::OtherContext);
+    let srq = there.alloc_pd().unwrap().create_srq(&SrqInit::new(1)).unwrap();
+    let init = pd.qp(&cq).srq(&srq);
+    assert_eq!(init.create().unwrap_err(), CreateError::OtherContext);
     let channel = there.create_channel().unwrap();
-    assert_eq!(here.create_cq(4, Some(&channel)).unwrap_err(), CreateError::OtherContext);
-    assert!(pd.create_qp(&QpInit::new(&cq)).is_ok());
-    assert!(there.create_cq(4, Some(&channel)).is_ok());
+    assert_eq!(here.cq(4).channel(&channel).create().unwrap_err(), CreateError::OtherContext);
+    assert!(pd.qp(&cq).create().is_ok());
+    assert!(there.cq(4).channel(&channel).create().is_ok());
 }
 
 #[test]
 fn x01_numbers_and_addresses_of_another_fabric_are_nobodys() {
     let [(near, numbers, pd), (away, others, _)] = ["near", "far"].map(|name| {
         let context = open(name);
-        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-        let srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
-        let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(4).create().unwrap());
+        let srq = pd.create_srq(&SrqInit::new(1)).unwrap();
+        let qp = pd.qp(&cq).create().unwrap();
         (context.port(1).unwrap(), (qp.number(), srq.number()), pd)
     });
     assert!(numbers.0 != others.0 && numbers.1 != others.1);
     assert!(near.lid != away.lid && near.gid != away.gid);
-    let unknown = pd.create_ah(&AddressVector::of(&away, away.gid, 0)).unwrap_err();
+    let unknown = pd.create_ah(&AddressVector::new(&away, away.gid, 0)).unwrap_err();
     assert_eq!(unknown, AddressError::UnknownGid { gid: away.gid });
     for lid in [0, near.lid] {
-        assert!(pd.create_ah(&AddressVector::of(&near, near.gid, lid)).is_ok());
+        assert!(pd.create_ah(&AddressVector::new(&near, near.gid, lid)).is_ok());
     }
     assert_eq!(open("near").port(1).unwrap(), near, "by all names it is the same");
 }
@@ -54,15 +54,15 @@ fn a_fabric_of_usual_limits_holds_as_many_usual_queue_pairs_as_it_says() {
     let all: Vec<_> = (0..most.max_qp.min(most.max_cq))
         .map(|nth| {
             // For all that its queues hold.
-            let cq = context.create_cq(2 * 128, None).unwrap_or_else(|why| panic!("{nth}: {why}"));
-            (pd.create_qp(&QpInit::new(&cq)).unwrap_or_else(|why| panic!("{nth}: {why}")), cq)
+            let cq = context.cq(2 * 128).create().unwrap_or_else(|why| panic!("{nth}: {why}"));
+            (pd.qp(&cq).create().unwrap_or_else(|why| panic!("{nth}: {why}")), cq)
         })
         .collect();
     assert_eq!(all.len(), 1024);
     assert_eq!((all[0].0.caps().max_send_wr, all[0].0.caps().max_recv_wr), (128, 128));
-    let srq = || pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 });
+    let srq = || pd.create_srq(&SrqInit::new(1));
     let all: Vec<_> = (0..most.max_srq).map(|_| srq().unwrap()).collect();
-    let (what, max) = (Limit::SharedReceiveQueues, most.max_srq);
+    let (what, max) = (LimitKind::SharedReceiveQueues, most.max_srq);
     assert_eq!(srq().unwrap_err(), CreateError::TableFull { what, max });
     drop(all);
 }
@@ -70,13 +70,13 @@ fn a_fabric_of_usual_limits_holds_as_many_usual_queue_pairs_as_it_says() {
 #[test]
 fn x01_a_table_is_used_from_any_number_on_and_whole() {
     let name = format!("whole-{}", std::process::id());
-    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let limits = Limits::default().queue_pairs(64);
     let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(4).create().unwrap());
     let mut numbers = Vec::new();
     for _ in 0..5 {
-        let all: Vec<_> = (0..64).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
-        assert!(pd.create_qp(&QpInit::new(&cq)).is_err(), "the table is full");
+        let all: Vec<_> = (0..64).map(|_| pd.qp(&cq).create().unwrap()).collect();
+        assert!(pd.qp(&cq).create().is_err(), "the table is full");
         numbers.extend(all.iter().map(QueuePair::number));
     }
     let given = numbers.len();
@@ -93,7 +93,7 @@ fn as_the_environment_says() {
     match Context::open("loop0") {
         Ok(context) => {
             let (most, other) = (context.limits(), context.other_limits());
-            let capacity = context.create_cq(2, None).unwrap().capacity();
+            let capacity = context.cq(2).create().unwrap().capacity();
             let (most, bytes) = (most.queue_pairs, most.bytes >> 20);
             let injected = context.injected().map(|injected| injected.seed);
             say(format!("{most} {bytes} {} {capacity} {injected:?}", other.is_some()));
@@ -138,14 +138,14 @@ fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
     assert!(none.ends_with("a fabric can't have 0 queue pairs: from 1 to 65536"), "{none}");
     // Who comes second, and asks for something else, or for nothing.
     let name = format!("environment-{}-first", std::process::id());
-    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let limits = Limits::default().queue_pairs(64);
     let first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
     assert_eq!(run("first", "queue_pairs=2000"), "64 53 true 2 None");
     assert_eq!(run("first", "queue_pairs=60"), "64 53 false 2 None");
     assert_eq!(first.other_limits(), None);
     let second = OpenOptions::new().fabric(&name).open("loop0").unwrap();
     assert_eq!(second.other_limits(), None, "it asks for nothing");
-    let asking = OpenOptions::new().fabric(&name).limits(Limits { channels: 8, ..limits });
+    let asking = OpenOptions::new().fabric(&name).limits(limits.channels(8));
     let other = asking.open("loop0").unwrap().other_limits().unwrap();
     assert_eq!((other.asked.channels, other.in_force.channels), (8, limits.channels));
     let said = other.to_string();

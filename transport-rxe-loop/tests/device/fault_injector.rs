@@ -18,12 +18,11 @@ fn n06_a_server_gets_everything_in_order_however_late() {
             .duplicate(When::chance(0.5));
         let context = open();
         let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(64, Some(&channel)).unwrap();
+        let cq = context.cq(64).channel(&channel).create().unwrap();
         let mut pairs: Vec<_> = (0..PEERS)
             .map(|_| {
                 let (mut a, mut b) = (End::new(), End::new());
-                let init = QpInit { caps: CAPS, recv_cq: &cq, ..QpInit::new(&b.cq) };
-                b.qp = b.pd.create_qp(&init).unwrap();
+                b.qp = b.pd.qp(&b.cq).caps(CAPS).recv_cq(&cq).create().unwrap();
                 connect(&mut a.qp, &mut b.qp);
                 (0..EACH).for_each(|wr_id| b.recv(wr_id, 0, 64));
                 (a, b)
@@ -47,7 +46,7 @@ fn n06_a_server_gets_everything_in_order_however_late() {
             serve(&mut seen, one_more);
         }
         serve(&mut seen, PEERS * EACH as usize);
-        let injected = format!("{}; {}", cq.transport().injected(), channel.injected());
+        let injected = format!("{}; {}", cq.get_mut().injected(), channel.injected());
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(&[][..]), "each comes once; {injected}");
         for (_, b) in &pairs {
             let of = seen.iter().filter(|(qp, ..)| *qp == b.qp.number());

@@ -13,10 +13,10 @@ const FOREVER: Duration = Duration::from_secs(3600);
 /// Two ends in a device where this goes wrong, of which the first sends by `rts`.
 fn pair_by(faults: Faults, rts: &QpAttr) -> (End, End) {
     let context = faulty(faults);
-    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
+    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::RC, CAPS));
     connect_by(&mut a.qp, &rtr(&b.qp), rts);
     let init = QpAttr::init(&Port::new(1), ALL);
-    for attr in [init, rtr(&a.qp).min_rnr_timer(1), *rts] {
+    for attr in [init, rtr(&a.qp).min_rnr_timer(RnrTimer::from_number(1).unwrap()), *rts] {
         b.qp.modify(&attr).unwrap();
     }
     (a, b)
@@ -146,7 +146,7 @@ fn q02_what_is_deferred_is_flushed_dropped_and_drained_like_the_rest() {
     let (mut a, b) = pair(faults().delay(When::nth(2), FOREVER));
     (0..3).for_each(|_| a.post(WRITE(&b)));
     a.expect(&[(2, S::SUCCESS)]);
-    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+    a.qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     assert_eq!(reports(&mut a.context)[0].event_type, Event::SQ_DRAINED, "it is not begun");
     a.to(QpState::RTS);
     a.expect_nothing();
@@ -181,7 +181,7 @@ fn q07_a_timer_that_began_in_a_storm_ends_after_it() {
     let (rts, storm) = (patient().rnr_retry(1), Duration::from_millis(5));
     let (mut a, mut b) = pair_by(faults().starve(When::nth(1), storm), &rts);
     // 10 ms from the first try on, and nothing is posted. The second request has the first one tried again.
-    b.qp.modify(&QpAttr::new().min_rnr_timer(20)).unwrap();
+    b.qp.modify(&QpAttr::new().min_rnr_timer(RnrTimer::from_number(20).unwrap())).unwrap();
     (0..2).for_each(|_| a.post(SEND(&b)));
     a.expect(&[(2, S::RNR_RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
 }
@@ -189,11 +189,16 @@ fn q07_a_timer_that_began_in_a_storm_ends_after_it() {
 #[test]
 fn q07_what_is_not_there_for_a_while_is_waited_for() {
     // A peer no longer than it takes, whether the timers would run for hours or for ever.
-    let (while_it_is, hours) = (Duration::from_millis(2), QpAttr::rts().timeout(31));
+    let (while_it_is, hours) =
+        (Duration::from_millis(2), QpAttr::rts().timeout(AckTimeout::from_number(31).unwrap()));
     for (faults, rts, injects) in [
         (faults().starve(When::nth(1), while_it_is), patient(), "seed 1, 1 starved"),
         (faults().stop(When::nth(1), while_it_is), hours, "seed 1, 1 stopped"),
-        (faults().stop(When::nth(1), while_it_is), hours.timeout(0), "seed 1, 1 stopped"),
+        (
+            faults().stop(When::nth(1), while_it_is),
+            hours.timeout(AckTimeout::UNLIMITED),
+            "seed 1, 1 stopped",
+        ),
     ] {
         let (mut a, mut b) = pair_by(faults, &rts);
         b.recv(1, 0, 8);
@@ -222,12 +227,11 @@ fn q07_a_peer_that_stops_for_long_does_nothing_and_ends_requests() {
 fn q09_a_shared_receive_fails_and_the_others_stay() {
     let faults = faults().starve(When::nth(1), Duration::from_millis(1));
     let (mut a, mut b) = pair(faults.fail(When::nth(1), S::REM_OP_ERR));
-    let srq = &mut b.pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
-    let init = QpInit { caps: CAPS, srq: Some(srq), ..QpInit::new(&b.cq) };
-    b.qp = b.pd.create_qp(&init).unwrap();
+    let srq = &mut b.pd.create_srq(&SrqInit::new(4)).unwrap();
+    b.qp = b.pd.qp(&b.cq).caps(CAPS).srq(&*srq).create().unwrap();
     a.to(QpState::RESET);
     connect(&mut a.qp, &mut b.qp);
-    let sges = [b.region.sge(0, 64).unwrap()];
+    let sges = [b.region.sge(..64).unwrap()];
     srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &sges))).unwrap();
     a.post(SEND(&b));
     a.expect(&[(2, S::REM_OP_ERR)]);
@@ -243,9 +247,9 @@ fn o03_a_queue_overruns_when_it_is_told_to() {
     assert_eq!(b.state(), QpState::RTS);
     assert_eq!(a.state(), QpState::ERR);
     let mut buffer = [Wc::default(); 8];
-    assert_eq!(a.cq.poll(&mut buffer), Ok(2), "what was stored comes first");
+    assert_eq!(a.cq.poll_into(&mut buffer), Ok(2), "what was stored comes first");
     for _ in 0..2 {
-        let polled = a.cq.poll(&mut buffer);
+        let polled = a.cq.poll_into(&mut buffer);
         assert!(matches!(polled, Err(PollError::Overrun { dropped: Some(1..) })), "{polled:?}");
     }
     let events = reports(&mut a.context);
@@ -257,10 +261,9 @@ fn o03_a_queue_overruns_when_it_is_told_to() {
 fn n05_an_event_comes_for_nothing() {
     let context = faulty(faults().spurious(When::nth(2)));
     let mut channel = context.create_channel().unwrap();
-    let queues = [(); 2].map(|()| context.create_cq(8, Some(&channel)).unwrap());
-    let mut a = End::on(&context, QpType::Rc, CAPS);
-    let init = QpInit { caps: CAPS, recv_cq: &queues[1], ..QpInit::new(&queues[0]) };
-    a.qp = a.pd.create_qp(&init).unwrap();
+    let queues = [(); 2].map(|()| context.cq(8).channel(&channel).create().unwrap());
+    let mut a = End::on(&context, QpType::RC, CAPS);
+    a.qp = a.pd.qp(&queues[0]).caps(CAPS).recv_cq(&queues[1]).create().unwrap();
     a.qp.connect_to(a.qp.number()).unwrap();
     for wanted in [vec![], queues.iter().map(Arm::key).collect(), vec![]] {
         a.post(SendWr::write_inline(2, &[], NOWHERE).unsignaled());
@@ -270,7 +273,7 @@ fn n05_an_event_comes_for_nothing() {
 }
 
 /// Where nobody answers, what the peer would not have taken is lost, and the sender alone fails.
-const UNRELIABLE: [QpType; 2] = [QpType::Uc, QpType::Ud];
+const UNRELIABLE: [QpType; 2] = [QpType::UC, QpType::UD];
 
 #[test]
 fn q07_a_message_is_lost_that_finds_no_receive_or_a_peer_that_has_stopped() {
@@ -302,7 +305,7 @@ fn q01_a_failure_of_the_sender_stops_its_send_queue_only() {
             a.post_to(b.qp.number(), &[SendWr::send_inline(1, b"message!")]);
             a.expect(&[(1, status)]);
             assert_eq!(a.state(), QpState::SQE);
-            a.qp.modify(&QpAttr::to(QpState::RTS).cur_state(QpState::SQE)).unwrap();
+            a.qp.modify(&QpAttr::new().state(QpState::RTS).cur_state(QpState::SQE)).unwrap();
         }
         assert_eq!(b.state(), QpState::RTS);
         a.post_to(b.qp.number(), &[SendWr::send_inline(2, b"message!")]);
@@ -315,7 +318,7 @@ fn q01_a_failure_of_the_sender_stops_its_send_queue_only() {
 fn q06_what_needs_no_peer_does_not_wait_for_one() {
     let tiny = Duration::from_micros(10);
     let faults = faults().stop(When::nth(1), FOREVER).delay(When::nth(1), tiny);
-    let (mut a, b) = pair_on(&faulty(faults), QpType::Rc);
+    let (mut a, b) = pair_on(&faulty(faults), QpType::RC);
     let opening = Opening::of(&a);
     a.post(SendWr::bind_window(1, opening.bind(Access::REMOTE_WRITE)));
     a.expect(&[(1, S::SUCCESS)]);

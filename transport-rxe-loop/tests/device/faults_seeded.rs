@@ -9,9 +9,9 @@ const FAILURE: S = S::REM_ABORT_ERR;
 
 /// What eight writes each of six queue pairs complete, and the numbers of these.
 fn completions(context: &Context) -> (Vec<Wc>, [u32; 6]) {
-    let mut target = End::on(context, QpType::Rc, CAPS);
-    let init = QpInit { caps: CAPS, ..QpInit::new(&target.cq) };
-    let mut qps = [(); 6].map(|()| target.pd.create_qp(&init).unwrap());
+    let mut target = End::on(context, QpType::RC, CAPS);
+    let init = target.pd.qp(&target.cq).caps(CAPS);
+    let mut qps = [(); 6].map(|()| init.create().unwrap());
     qps.iter_mut().for_each(|qp| qp.connect_to(qp.number()).unwrap());
     let to = target.region.remote(0).unwrap();
     for wr_id in 0..8 {

@@ -2,18 +2,18 @@
 
 use crate::common::datagrams::{GRH, ends};
 use crate::common::*;
-use transport_rxe_loop::{AddressError, GlobalRoute, ModifyError, QpAttrMask};
+use transport_rxe_loop::{AddressError, ModifyError, QpAttrMask};
 
 /// From the GID at one index of this opening's port to that at another.
 pub fn between(context: &Context, source: u8, destination: u8) -> AddressVector {
     let [from, to] = [source, destination].map(|index| context.port_with_gid(1, index).unwrap());
-    AddressVector::of(&from, to.gid, 0)
+    AddressVector::new(&from, to.gid, 0)
 }
 
 /// The path with a source that no port has.
 pub fn from_nowhere(path: AddressVector) -> AddressVector {
-    let route = path.route.map(|route| GlobalRoute { sgid_index: u8::MAX, ..route });
-    AddressVector { route, ..path }
+    let route = path.route.map(|route| route.sgid_index(u8::MAX));
+    path.route(route)
 }
 
 /// Sends a datagram along a path, and returns the completion of its receive and the header before it.
@@ -29,7 +29,7 @@ pub fn sent(a: &mut End, b: &mut End, path: &AddressVector) -> (Wc, [u8; GRH]) {
 
 /// How a queue pair in INIT takes a path to a peer.
 pub fn modified(context: &Context, path: AddressVector) -> Result<(), ModifyError> {
-    let mut qp = End::on(context, QpType::Rc, CAPS).qp;
+    let mut qp = End::on(context, QpType::RC, CAPS).qp;
     let port = context.port(1).unwrap();
     qp.modify(&QpAttr::init(&port, Access::empty())).unwrap();
     let rtr = QpAttr::rtr(&port, &qp.endpoint(&port)).av(path);
@@ -56,7 +56,7 @@ fn c07_a_datagram_comes_from_the_gid_that_its_sender_chose_and_back_to_it() {
         let back = context.init_ah_from_wc(1, &received, &grh).unwrap();
         let lid = context.port(1).unwrap().lid;
         let reversed = between(&context, destination, source);
-        assert_eq!(back, AddressVector { lid, ..reversed });
+        assert_eq!(back, reversed.lid(lid));
         b.pd.ah_from_wc(&Port::new(1), &received, &grh).unwrap();
         let (answer, _) = sent(&mut b, &mut a, &back);
         assert_eq!(answer.result().unwrap().src_qp(), b.qp.number());
@@ -67,8 +67,8 @@ fn c07_a_datagram_comes_from_the_gid_that_its_sender_chose_and_back_to_it() {
 fn c07_a_flow_label_and_a_gid_at_another_index_do_not_change_each_other() {
     let (mut a, mut b) = ends();
     let path = between(&a.context, 2, 5);
-    let route = GlobalRoute { flow_label: 0xa_bcde, ..path.route.unwrap() };
-    let (_, grh) = sent(&mut a, &mut b, &AddressVector { route: Some(route), ..path });
+    let route = path.route.unwrap().flow_label(0xa_bcde);
+    let (_, grh) = sent(&mut a, &mut b, &path.route(Some(route)));
     assert_eq!(grh[..4], [0x60, 0x0a, 0xbc, 0xde]);
     assert_eq!(grh[24..], a.context.gids(1).unwrap()[5].1.0);
 }

@@ -18,9 +18,9 @@ fn pair(qp_type: QpType) -> (End, End) {
 
 /// Two ends for datagrams, and where they are.
 fn datagrams(sl: u8) -> (End, End, AddressHandle) {
-    let (a, b) = pair(QpType::Ud);
+    let (a, b) = pair(QpType::UD);
     let here = a.context.port(1).unwrap();
-    let there = AddressVector { sl, ..AddressVector::of(&here, here.gid, 0) };
+    let there = AddressVector::new(&here, here.gid, 0).sl(sl);
     let ah = a.pd.create_ah(&there).unwrap();
     (a, b, ah)
 }
@@ -32,7 +32,7 @@ fn bare(wr_id: u64, status: S, end: &End) -> Wc {
 
 #[test]
 fn c04_failures_are_zeros_on_both_sides() {
-    let (mut a, mut b) = pair(QpType::Rc);
+    let (mut a, mut b) = pair(QpType::RC);
     b.recv(1, 0, 4);
     b.recv(2, 0, 64);
     a.qp.post_send(&[SendWr::send_inline(3, b"too much"), SendWr::send_inline(4, b"")]).unwrap();
@@ -44,7 +44,7 @@ fn c04_failures_are_zeros_on_both_sides() {
 
 #[test]
 fn c07_sends_say_how_long_they_were_and_receives_of_connections_have_a_route() {
-    for qp_type in [QpType::Rc, QpType::Uc] {
+    for qp_type in [QpType::RC, QpType::UC] {
         let (mut a, mut b) = pair(qp_type);
         b.recv(1, 0, 64);
         b.recv(2, 0, 64);
@@ -65,7 +65,7 @@ fn c07_sends_say_how_long_they_were_and_receives_of_connections_have_a_route() {
 
 #[test]
 fn c05_an_invalidation_is_told_by_another_flag() {
-    let (mut a, mut b) = pair(QpType::Rc);
+    let (mut a, mut b) = pair(QpType::RC);
     let opening = Opening::of(&b);
     let key = inc_rkey(opening.window.rkey());
     b.bind(&opening, Access::REMOTE_WRITE);
@@ -102,9 +102,9 @@ fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
 fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
     let (mut a, mut b, ah) = datagrams(0);
     b.recv(1, 0, 8000);
-    let mtu = a.context.port(1).unwrap().mtu as usize;
+    let mtu = a.context.port(1).unwrap().mtu.bytes() as usize;
     for (wr_id, len) in [(2, mtu + 1), (3, mtu)] {
-        let sge = [a.region.sge(0, len).unwrap()];
+        let sge = [a.region.sge(..len).unwrap()];
         a.qp.to(&b.by(&ah)).post_send(&[SendWr::send(wr_id, &sge)]).unwrap();
         a.expect(&[(wr_id, S::SUCCESS)]);
     }
@@ -114,11 +114,11 @@ fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
 
 #[test]
 fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
-    let (mut a, mut b) = pair(QpType::Rc);
+    let (mut a, mut b) = pair(QpType::RC);
     let mut context = open();
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(2, None).unwrap());
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.cq(2).create().unwrap());
     assert_eq!(cq.capacity(), 3, "the next 2^k - 1");
-    let mut qp = to_itself(&pd, &QpInit::new(&cq));
+    let mut qp = to_itself(pd.qp(&cq));
     let empty = |wr_id| SendWr::write_inline(wr_id, &[], NOWHERE);
     let _nothing_yet = reports(&mut context);
     for wr_id in 0..16 {
@@ -141,11 +141,11 @@ fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
 #[test]
 fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
-    let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
-    let uc = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
-    let mut b = pd.create_qp(&QpInit { srq: Some(&srq), ..uc }).unwrap();
-    let mut a = pd.create_qp(&uc).unwrap();
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.cq(8).create().unwrap());
+    let mut srq = pd.create_srq(&SrqInit::new(1)).unwrap();
+    let uc = pd.qp(&cq).qp_type(QpType::UC);
+    let mut b = pd.create_qp(&uc.srq(&srq)).unwrap();
+    let mut a = uc.create().unwrap();
     connect(&mut a, &mut b);
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     a.post_send(&[SendWr::write_inline(2, b"x", NOWHERE).with_imm([1; 4])]).unwrap();
@@ -156,9 +156,9 @@ fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
 
 #[test]
 fn q07_a_dead_key_of_no_bytes_is_not_looked_at() {
-    let (mut a, mut b) = pair(QpType::Rc);
+    let (mut a, mut b) = pair(QpType::RC);
     b.recv(1, 0, 64);
-    let live = a.region.sge(0, 64).unwrap();
+    let live = a.region.sge(..64).unwrap();
     let sges = [Sge { addr: 0, length: 0, lkey: !live.lkey }, Sge { length: 1 << 20, ..live }];
     a.qp.post_send(&[SendWr::send(2, &sges)]).unwrap();
     a.expect(&[(2, S::LOC_PROT_ERR)]);
@@ -166,7 +166,7 @@ fn q07_a_dead_key_of_no_bytes_is_not_looked_at() {
 
 #[test]
 fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
-    let (mut a, _b) = pair(QpType::Rc);
+    let (mut a, _b) = pair(QpType::RC);
     a.to(QpState::SQD);
     a.qp.modify(&QpAttr::new().cur_state(QpState::RTS).access(ALL)).unwrap();
     assert_eq!(a.state(), QpState::SQD);
@@ -175,8 +175,8 @@ fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
 #[test]
 fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
     let context = open();
-    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(4, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(4).create().unwrap());
+    let mut qp = pd.qp(&cq).create().unwrap();
     let many = QpAttr::rts().retry_cnt(9).rnr_retry(255);
     let rtr = rtr(&qp);
     connect_by(&mut qp, &rtr, &many);
@@ -185,11 +185,11 @@ fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
 
 #[test]
 fn q07_atomics_are_judged_as_they_are_posted() {
-    let (mut a, b) = pair(QpType::Rc);
+    let (mut a, b) = pair(QpType::RC);
     let at = |offset| b.region.remote(offset).unwrap();
-    let sge = |len| -> Sge { a.region.sge(64, len).unwrap() };
+    let sge = |len: usize| -> Sge { a.region.sge(64..64 + len).unwrap() };
     let (whole, half, more) = ([sge(8)], [sge(4)], [sge(16)]);
-    let refused = Refused::Device(rustix::io::Errno::INVAL.raw_os_error());
+    let refused = WrError::Device(rustix::io::Errno::INVAL.raw_os_error());
     for wr in [SendWr::fetch_add(1, &half, at(0), 1), SendWr::fetch_add(1, &whole, at(4), 1)] {
         assert_eq!(a.qp.post_send(&[wr]).unwrap_err().why, refused);
     }
@@ -202,13 +202,13 @@ fn q07_atomics_are_judged_as_they_are_posted() {
 fn capacities_that_are_rounded_up_stay_within_the_device() {
     let context = open();
     let most = context.attributes();
-    let cq = context.create_cq(most.max_cqe, None).unwrap();
-    assert_eq!(cq.capacity(), most.max_cqe);
+    let cq = context.cq(most.max_cqe).create().unwrap();
+    assert_eq!(cq.capacity(), most.max_cqe as usize);
     for asked in [0, most.max_cqe + 1, u32::MAX] {
-        assert!(context.create_cq(asked, None).is_err(), "{asked}");
+        assert!(context.cq(asked).create().is_err(), "{asked}");
     }
     let (max_send_wr, max_recv_wr) = (most.max_qp_wr, most.max_qp_wr);
-    let caps = QpCaps { max_send_wr, max_recv_wr, ..CAPS };
-    let qp = context.alloc_pd().unwrap().create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+    let caps = CAPS.max_send_wr(max_send_wr).max_recv_wr(max_recv_wr);
+    let qp = context.alloc_pd().unwrap().qp(&cq).caps(caps).create().unwrap();
     assert_eq!(qp.caps(), caps);
 }

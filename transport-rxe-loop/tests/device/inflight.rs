@@ -25,13 +25,13 @@ fn source_and_target(a: &End, b: &End, len: usize) -> (OwnedRegion, OwnedRegion)
 /// first byte has arrived. The message arrives as a whole.
 fn while_a_message_arrives(act: impl FnOnce(&mut End)) -> End {
     let count = SGES as u32;
-    let (mut a, mut b) = pair_with(QpCaps { max_send_sge: count, max_recv_sge: count, ..CAPS });
+    let (mut a, mut b) = pair_with(CAPS.max_send_sge(count).max_recv_sge(count));
     let (source, target) = source_and_target(&a, &b, LEN);
-    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(0, LEN).unwrap(); SGES])]).unwrap();
+    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(..LEN).unwrap(); SGES])]).unwrap();
     b.recv(1, 0, 8);
     b.recv(2, 0, 8);
     thread::scope(|scope| {
-        let sges = [source.sge(0, LEN).unwrap(); SGES];
+        let sges = [source.sge(..LEN).unwrap(); SGES];
         let a = &mut a;
         scope.spawn(move || a.post(SendWr::send(10, &sges)));
         wait_for_first_byte(&target);
@@ -91,10 +91,10 @@ fn c10_a_flush_that_met_the_receive_that_is_in_flight_goes_on_after_it() {
 fn q02_a_request_in_execution_completes_before_those_that_are_flushed() {
     let (mut a, mut b) = pair();
     let (source, target) = source_and_target(&a, &b, LEN);
-    let sge = [source.sge(0, LEN).unwrap()];
+    let sge = [source.sge(..LEN).unwrap()];
     a.qp.post_send(&[SendWr::send(1, &sge), SendWr::send(2, &[])]).unwrap(); // they wait
     thread::scope(|scope| {
-        let (b, recv) = (&mut b, [target.sge(0, LEN).unwrap()]);
+        let (b, recv) = (&mut b, [target.sge(..LEN).unwrap()]);
         // Executes the sender's requests.
         scope.spawn(move || b.qp.post_recv(&[RecvWr::new(3, &recv)]).unwrap());
         wait_for_first_byte(&target);
@@ -112,7 +112,7 @@ fn q02_no_write_of_the_peer_is_under_way_when_the_queue_pair_has_ended() {
         let remote = target.remote(0).unwrap();
         thread::scope(|scope| {
             let poster = scope.spawn(|| {
-                let sge = [source.sge(0, len).unwrap()];
+                let sge = [source.sge(..len).unwrap()];
                 a.post(SendWr::write(10, &sge, remote));
             });
             wait_for_first_byte(&target);
@@ -128,11 +128,11 @@ fn q02_no_write_of_the_peer_is_under_way_when_the_queue_pair_has_ended() {
 /// the last of them was left undone.
 fn ends_before_the_last_write(ending: fn(&mut End)) -> bool {
     const WRITES: usize = 128;
-    let caps = QpCaps { max_send_wr: WRITES as u32, ..CAPS };
+    let caps = CAPS.max_send_wr(WRITES as u32);
     let (mut a, mut b) = (End::with(caps), End::new());
     let (source, target) = source_and_target(&a, &b, LEN);
     connect_by(&mut a.qp, &rtr(&b.qp), &patient());
-    let (most, rest) = ([source.sge(0, LEN - 1).unwrap()], [source.sge(0, 1).unwrap()]);
+    let (most, rest) = ([source.sge(..LEN - 1).unwrap()], [source.sge(..1).unwrap()]);
     let long = SendWr::write(0, &most, target.remote(0).unwrap()).unsignaled();
     let last = SendWr::write(1, &rest, target.remote(LEN - 1).unwrap()).unsignaled();
     a.qp.post_send(&[long; WRITES - 1]).unwrap();
@@ -161,10 +161,10 @@ fn n07_an_event_that_is_taken_while_its_queue_pair_goes_bears_its_number() {
     let number = a.qp.number();
     connect_by(&mut a.qp, &rtr(&peer.qp), &patient());
     for _ in 0..EVENTS {
-        a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap(); // leaves one
+        a.qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap(); // leaves one
         a.to(QpState::RTS);
     }
-    let all = [source.sge(0, len).unwrap()];
+    let all = [source.sge(..len).unwrap()];
     a.post(SendWr::write(0, &all, target.remote(0).unwrap()));
     let mut context = a.context.clone();
     thread::scope(|scope| {

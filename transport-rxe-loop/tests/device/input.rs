@@ -11,7 +11,7 @@ const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
 #[test]
 fn q04_a_list_of_none_is_posted_to_queues_that_are_full() {
-    let (mut a, _b) = pair_with(QpCaps { max_send_wr: 0, max_recv_wr: 0, ..CAPS });
+    let (mut a, _b) = pair_with(CAPS.max_send_wr(0).max_recv_wr(0));
     assert_eq!((a.qp.post_send(&[]), a.qp.post_recv(&[])), (Ok(()), Ok(())));
 }
 
@@ -19,7 +19,7 @@ fn q04_a_list_of_none_is_posted_to_queues_that_are_full() {
 fn q04_as_many_inline_bytes_as_were_asked_for_and_no_more() {
     let bytes: Vec<_> = (1..=255).chain([0, 7]).collect();
     for max in [0, 1, 7, 8, 9, 31, 32, 33, 255, 256] {
-        let (mut a, mut b) = pair_with(QpCaps { max_inline: max, max_send_sge: 0, ..CAPS });
+        let (mut a, mut b) = pair_with(CAPS.max_inline(max).max_send_sge(0));
         let (len, remote) = (max as usize, b.region.remote(0).unwrap());
         let of = |nth, bytes| match nth {
             0 => SendWr::send_inline(1, bytes),
@@ -33,7 +33,7 @@ fn q04_as_many_inline_bytes_as_were_asked_for_and_no_more() {
             a.expect(&[(1, S::SUCCESS)]);
             assert_eq!(b.bytes(0, len), bytes[..len]);
             assert_eq!(b.bytes(len, 256), [0; 256]);
-            let refused = PostError { posted: 0, why: Refused::InlineTooLong { max } };
+            let refused = PostError { posted: 0, why: WrError::InlineTooLong { max } };
             assert_eq!(a.qp.post_send(&[of(nth, &bytes[..=len])]), Err(refused));
         }
         a.expect_nothing();
@@ -47,7 +47,7 @@ fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
     b.qp.modify(&rtr(&a.qp)).unwrap();
     a.qp.connect_to(b.qp.number()).unwrap();
     let region = b.pd.allocate(64, ALL | FLUSH).unwrap();
-    let (sges, at) = ([a.region.sge(64, 8).unwrap()], region.remote(0).unwrap());
+    let (sges, at) = ([a.region.sge(64..72).unwrap()], region.remote(0).unwrap());
     let all = [
         SendWr::send(1, &sges),
         SendWr::write(1, &sges, at),
@@ -81,7 +81,7 @@ fn q04_a_flush_with_a_strange_placement_is_refused() {
     let remote = b.region.remote(0).unwrap();
     let strange = Placement::from_bits_retain(1 << 2);
     for placement in [strange, strange | Placement::GLOBAL] {
-        let refused = PostError { posted: 0, why: Refused::BadPlacement };
+        let refused = PostError { posted: 0, why: WrError::BadPlacement };
         let flush = SendWr::flush(1, remote, 8, placement, Selectivity::Range);
         assert_eq!(a.qp.post_send(&[flush]), Err(refused));
     }
@@ -94,13 +94,13 @@ fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
     let fabric = format!("input-{}", std::process::id());
     let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
     for wr in [1, context.attributes().max_qp_wr] {
-        let caps = QpCaps { max_send_wr: wr, max_recv_wr: wr, ..CAPS };
+        let caps = CAPS.max_send_wr(wr).max_recv_wr(wr);
         let [mut a, mut b] = [(); 2].map(|()| {
-            let cq = context.create_cq(wr, None).unwrap();
-            End::completing_in(&context, cq, QpType::Rc, caps)
+            let cq = context.cq(wr).create().unwrap();
+            End::completing_in(&context, cq, QpType::RC, caps)
         });
         connect(&mut a.qp, &mut b.qp);
-        let full = Err(PostError { posted: wr as usize, why: Refused::QueueFull });
+        let full = Err(PostError { posted: wr as usize, why: WrError::QueueFull });
         let receives: Vec<_> = (0..=u64::from(wr)).map(|id| RecvWr::new(id, &[])).collect();
         let sends: Vec<_> = (0..=u64::from(wr)).map(|id| SendWr::send(id, &[])).collect();
         for _ in 0..2 {
@@ -132,7 +132,7 @@ fn x07_memory_of_no_bytes_or_past_the_end_of_all_addresses_is_not_registered() {
         assert_eq!(error, shared_memory_full(len).into());
     }
     let one = pd.allocate(1, ALL).unwrap();
-    assert_eq!((one.len(), one.sge(0, 1).unwrap().length), (1, 1));
+    assert_eq!((one.len(), one.sge(..1).unwrap().length), (1, 1));
     // The places in the table were given back.
     let (len, max) = (1 << 46, open().attributes().max_mr);
     let error = RegisterError::from(shared_memory_full(len));
@@ -188,7 +188,7 @@ fn q01_each_attribute_of_the_device_at_both_ends_of_its_range_and_past_them() {
             M::AV,
             1,
             (&[1], &[0, 2, 255], |attr, n| {
-                attr.av(AddressVector::of(&Port::new(n as u8), Gid::default(), 0))
+                attr.av(AddressVector::new(&Port::new(n as u8), Gid::default(), 0))
             }),
         ),
         (

@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 
 /// As many SGEs as there can be.
-const WIDE: QpCaps = QpCaps { max_send_sge: 16, max_recv_sge: 16, ..CAPS };
+const WIDE: QpCaps = CAPS.max_send_sge(16).max_recv_sge(16);
 
 /// The most that a message can be.
 const MOST: usize = 1 << 31;
@@ -86,7 +86,7 @@ impl Folded {
         let mut from = 0;
         let sge = |nth| {
             let end = if nth + 1 == count { len } else { (nth + 1) * (len / count) - nth * 9 - 1 };
-            let sge = self.region.sge(from, end - from).unwrap();
+            let sge = self.region.sge(from..from + end - from).unwrap();
             from = end;
             sge
         };
@@ -137,8 +137,8 @@ fn q06_the_longest_message_within_a_process() {
 #[ignore = "a process of the other tests"]
 fn peer() {
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit { caps: WIDE, ..QpInit::new(&cq) }).unwrap();
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.cq(16).create().unwrap());
+    let mut qp = pd.qp(&cq).caps(WIDE).create().unwrap();
     let len: usize = std::env::var(LEN).unwrap().parse().unwrap();
     let memory = Folded::new(&pd, len);
     let RemoteAddr { addr, rkey } = memory.region.remote(0).unwrap();
@@ -169,8 +169,8 @@ fn there_and_back(len: usize, way: &str) {
     let mut peer =
         Actor::start("large::peer", &[(FABRIC, &fabric), (COPY, way), (LEN, &len.to_string())]);
     let (number, addr, rkey) = (peer.number() as u32, peer.number(), peer.number() as u32);
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
-    let mut qp = pd.create_qp(&QpInit { caps: WIDE, ..QpInit::new(&cq) }).unwrap();
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.cq(16).create().unwrap());
+    let mut qp = pd.qp(&cq).caps(WIDE).create().unwrap();
     qp.connect_to(number).unwrap();
     peer.order(qp.number());
 

@@ -1,7 +1,7 @@
 //! Processes in PID namespaces of their own that share a fabric, as the containers of a pod do: to some of the others
 //! they have no pid, or another one.
 
-use transport_rxe_loop::observe::Observer;
+use transport_rxe_loop::observe::FabricObserver;
 
 use crate::common::actor::{Actor, connect};
 use crate::common::name_space::{Pids, may_have_pids};
@@ -75,7 +75,7 @@ fn x03_the_death_of_a_process_of_another_pid_namespace_is_noticed() {
         }
         assert_eq!(a.hear(), "RETRY_EXC_ERR");
         // What it had is freed, and its place with it.
-        let mut observer = Observer::open(&fabric()).unwrap();
+        let mut observer = FabricObserver::open(&fabric()).unwrap();
         wait_for(|| observer.snapshot().processes.len() == 1);
     }
 }
@@ -85,9 +85,9 @@ fn x03_the_death_of_a_process_of_another_pid_namespace_is_noticed() {
 #[ignore = "a process of another test"]
 fn observes() {
     let context = open();
-    say(context.create_cq(1, None).unwrap().key().index);
+    say(context.cq(1).create().unwrap().key().index);
     order();
-    let seen = Observer::open(&fabric()).unwrap().snapshot();
+    let seen = FabricObserver::open(&fabric()).unwrap().snapshot();
     let me = std::process::id() as i32;
     let pids = seen.processes.iter().map(|it| match it.pid {
         Some(pid) if pid == me => "its own".to_owned(),
@@ -116,7 +116,7 @@ fn a_process_of_another_pid_namespace_is_observed_without_a_pid() {
     let said = actors.each_ref().map(process::Actor::hear);
     assert_eq!(said, ["none, its own, none", "none, none, its own"]);
     // The namespace of this process contains the others.
-    let seen = Observer::open(&name).unwrap().snapshot();
+    let seen = FabricObserver::open(&name).unwrap().snapshot();
     assert!(seen.processes.iter().all(|it| it.pid.is_some()), "{:?}", seen.processes);
     actors.into_iter().for_each(process::Actor::finish);
 }

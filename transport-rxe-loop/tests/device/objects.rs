@@ -14,9 +14,9 @@ use transport_rxe_loop::{
 fn q11_what_is_in_use_says_by_what() {
     let context = open();
     let (pd, channel) = (context.alloc_pd().unwrap(), context.create_channel().unwrap());
-    let cq = context.create_cq(4, Some(&channel)).unwrap();
-    let srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
-    let _qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    let cq = context.cq(4).channel(&channel).create().unwrap();
+    let srq = pd.create_srq(&SrqInit::new(1)).unwrap();
+    let _qp = pd.qp(&cq).srq(&srq).create().unwrap();
     let said = [
         pd.destroy().unwrap_err().to_string(),
         channel.destroy().unwrap_err().to_string(),
@@ -86,27 +86,28 @@ fn x07_each_capacity_is_named_that_is_out_of_range() {
     let with = |set: fn(&mut QpCaps, u32), n| {
         let mut caps = CAPS;
         set(&mut caps, n);
-        end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }).map(drop)
+        end.pd.qp(&end.cq).caps(caps).create().map(drop)
     };
-    let shared = |max_wr, max_sge| end.pd.create_srq(&SrqInit { max_wr, max_sge }).map(drop);
-    let cq = |n| end.context.create_cq(n, None).map(|cq| assert_eq!(cq.capacity(), n));
+    let shared =
+        |max_wr, max_sge| end.pd.create_srq(&SrqInit::new(max_wr).max_sge(max_sge)).map(drop);
+    let cq = |n| end.context.cq(n).create().map(|cq| assert_eq!(cq.capacity(), n as usize));
     type Create<'a> = &'a dyn Fn(u32) -> Result<(), CreateError>;
-    let all: [(Limit, u32, Create<'_>); 8] = [
-        (Limit::SendWr, most.max_qp_wr, &|n| with(|caps, n| caps.max_send_wr = n, n)),
-        (Limit::RecvWr, most.max_qp_wr, &|n| with(|caps, n| caps.max_recv_wr = n, n)),
-        (Limit::SendSge, most.max_sge, &|n| with(|caps, n| caps.max_send_sge = n, n)),
-        (Limit::RecvSge, most.max_sge, &|n| with(|caps, n| caps.max_recv_sge = n, n)),
-        (Limit::Inline, most.max_inline.unwrap(), &|n| with(|caps, n| caps.max_inline = n, n)),
-        (Limit::Cqe, most.max_cqe, &cq),
-        (Limit::SrqWr, most.max_srq_wr, &|n| shared(n, 1)),
-        (Limit::SrqSge, most.max_srq_sge, &|n| shared(1, n)),
+    let all: [(LimitKind, u32, Create<'_>); 8] = [
+        (LimitKind::SendWr, most.max_qp_wr, &|n| with(|caps, n| caps.max_send_wr = n, n)),
+        (LimitKind::RecvWr, most.max_qp_wr, &|n| with(|caps, n| caps.max_recv_wr = n, n)),
+        (LimitKind::SendSge, most.max_sge, &|n| with(|caps, n| caps.max_send_sge = n, n)),
+        (LimitKind::RecvSge, most.max_sge, &|n| with(|caps, n| caps.max_recv_sge = n, n)),
+        (LimitKind::Inline, most.max_inline.unwrap(), &|n| with(|caps, n| caps.max_inline = n, n)),
+        (LimitKind::Cqe, most.max_cqe, &cq),
+        (LimitKind::SrqWr, most.max_srq_wr, &|n| shared(n, 1)),
+        (LimitKind::SrqSge, most.max_srq_sge, &|n| shared(1, n)),
     ];
     for (what, max, create) in all {
         for asked in [max + 1, u32::MAX] {
             assert_eq!(create(asked), Err(CreateError::TooMany { what, asked, max }));
         }
         [1, 3, max - 1, max].into_iter().for_each(|n| create(n).unwrap());
-        let none = [Limit::Cqe, Limit::SrqWr].contains(&what);
+        let none = [LimitKind::Cqe, LimitKind::SrqWr].contains(&what);
         assert_eq!(create(0), if none { Err(CreateError::Zero(what)) } else { Ok(()) });
     }
 }
@@ -118,7 +119,7 @@ fn the_device_says_what_it_has() {
     assert_eq!(attributes.atomic_cap, AtomicCap::HCA);
     assert!(attributes.mem_window_type_2b);
     assert_eq!(attributes.max_mw, attributes.max_mr - 1);
-    let mut cq = open().create_cq(4, None).unwrap();
+    let mut cq = open().cq(4).create().unwrap();
     assert_eq!(cq.moderate(attributes.max_cq_count, attributes.max_cq_period), Ok(()));
 }
 
@@ -170,7 +171,7 @@ fn a_cause_is_told_once() {
     for error in errors {
         assert!(error.source().is_some() && says_its_own_only(&error), "{}", Causes(&error));
     }
-    let limits = Limits { queue_pairs: 0, ..Limits::default() };
+    let limits = Limits::default().queue_pairs(0);
     let error = OpenOptions::new().fabric("texts").limits(limits).open("loop0").unwrap_err();
     assert!(says_its_own_only(&error), "{}", Causes(&error));
     let line = Causes(&error).to_string();

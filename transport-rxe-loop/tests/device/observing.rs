@@ -3,14 +3,14 @@
 use std::fs;
 
 use crate::common::*;
+use transport_rxe_loop::QpState;
 use transport_rxe_loop::observe::{
-    Awaited, CompletionQueue as SeenCq, CqHealth, Observer, QueuePair as SeenQp, Reason,
+    Awaited, CompletionQueue as SeenCq, CqHealth, FabricObserver, QueuePair as SeenQp, Reason,
     RegionKind, Snapshot, Subject, Wait, WaitLimit,
 };
-use transport_rxe_loop::{CqInit, QpState};
 
-fn observer() -> Observer {
-    Observer::open(&fabric()).unwrap()
+fn observer() -> FabricObserver {
+    FabricObserver::open(&fabric()).unwrap()
 }
 
 fn see() -> Snapshot {
@@ -54,7 +54,7 @@ fn it_sees_its_process_and_what_that_has() {
     assert!(seen.is_current && seen.missing_bytes == 0 && seen.locks.is_empty());
     let region = seen.regions.iter().find(|it| it.key == a.region.remote(0).unwrap().rkey).unwrap();
     assert_eq!((region.kind, region.len), (RegionKind::Fabric, 8192));
-    assert_eq!(region.address, a.region.sge(0, 1).unwrap().addr);
+    assert_eq!(region.address, a.region.sge(..1).unwrap().addr);
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn it_sees_the_state_of_each_queue_pair_and_its_peer() {
         (QpAttr::init(&Port::new(1), Access::empty()), QpState::INIT),
         (rtr(&b.qp), QpState::RTR),
         (QpAttr::rts(), QpState::RTS),
-        (QpAttr::to(QpState::SQD), QpState::SQD),
-        (QpAttr::to(QpState::ERR), QpState::ERR),
-        (QpAttr::to(QpState::RESET), QpState::RESET),
+        (QpAttr::new().state(QpState::SQD), QpState::SQD),
+        (QpAttr::new().state(QpState::ERR), QpState::ERR),
+        (QpAttr::new().state(QpState::RESET), QpState::RESET),
     ];
     assert_eq!(seen_qp(&a.qp).state, QpState::RESET);
     let mut epoch = seen_qp(&a.qp).epoch;
@@ -107,8 +107,8 @@ fn it_sees_the_state_of_each_queue_pair_and_its_peer() {
     drop(b);
     let seen = seen_qp(&a.qp);
     assert_eq!((seen.peer, seen.peer_state, seen.peer_of_peer), (gone, None, 0));
-    let datagrams = End::of(QpType::Ud, CAPS);
-    assert_eq!(seen_qp(&datagrams.qp).qp_type, QpType::Ud);
+    let datagrams = End::of(QpType::UD, CAPS);
+    assert_eq!(seen_qp(&datagrams.qp).qp_type, QpType::UD);
 }
 
 #[test]
@@ -149,7 +149,8 @@ fn it_sees_what_is_outstanding_and_what_the_oldest_request_waits_for() {
     b.recv(3, 0, 8);
     assert_eq!(seen_qp(&b.qp).receives.outstanding, 1);
     // With a time limit, of a peer that is gone.
-    let (mut c, d) = unanswered(&QpAttr::rts().timeout(25).retry_cnt(7));
+    let (mut c, d) =
+        unanswered(&QpAttr::rts().timeout(AckTimeout::from_number(25).unwrap()).retry_cnt(7));
     drop(d);
     c.send(1, 0, 8);
     assert_eq!(why(&c.qp), Some(Reason::PeerGone { limit: WaitLimit::Limited }));
@@ -167,7 +168,7 @@ fn it_sees_how_full_a_completion_queue_is_within_what_the_consumer_tells() {
             delivered += 1;
         }
         let polled = round as usize % 4;
-        let there = b.cq.poll(&mut [Wc::default(); 4][..polled]).unwrap();
+        let there = b.cq.poll_into(&mut [Wc::default(); 4][..polled]).unwrap();
         delivered -= there as u32;
         let seen = seen_cq(&b.cq);
         let range = seen.unpolled_min..=seen.unpolled_max;
@@ -235,9 +236,9 @@ fn it_sees_what_a_queue_is_armed_for_and_its_unread_events() {
 /// An end whose completion queue holds two, and has a channel; and its peer.
 fn small_queue(channel: &CompletionChannel) -> (End, End) {
     let context = open();
-    let cq = context.create_cq(2, Some(channel)).unwrap();
-    let mut b = End::completing_in(&context, cq, QpType::Rc, CAPS);
-    let mut a = End::on(&context, QpType::Rc, CAPS);
+    let cq = context.cq(2).channel(channel).create().unwrap();
+    let mut b = End::completing_in(&context, cq, QpType::RC, CAPS);
+    let mut a = End::on(&context, QpType::RC, CAPS);
     connect(&mut a.qp, &mut b.qp);
     (a, b)
 }
@@ -266,19 +267,18 @@ fn it_sees_a_moderated_and_an_overrun_queue() {
     let seen = seen_cq(&b.cq);
     assert_eq!((seen.health, seen.dropped), (CqHealth::Overrun, 1));
     assert_eq!((seen.unpolled_min, seen.unpolled_max), (2, 2));
-    let drops = CqInit { ignore_overrun: true, ..CqInit::new(2) };
-    assert!(seen_cq(&context.create_cq_with(&drops).unwrap()).ignores_overrun);
+    assert!(seen_cq(&context.cq(2).ignore_overrun().create().unwrap()).ignores_overrun);
 }
 
 #[test]
 fn it_sees_shared_receive_queues() {
     let context = open();
     let pd = context.alloc_pd().unwrap();
-    let mut srq = pd.create_srq(&SrqInit { max_wr: 6, max_sge: 1 }).unwrap();
-    let cq = context.create_cq(16, None).unwrap();
-    let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-    let mut b = pd.create_qp(&init).unwrap();
-    let mut a = End::on(&context, QpType::Rc, CAPS);
+    let mut srq = pd.create_srq(&SrqInit::new(6)).unwrap();
+    let cq = context.cq(16).create().unwrap();
+    let init = pd.qp(&cq).srq(&srq);
+    let mut b = init.create().unwrap();
+    let mut a = End::on(&context, QpType::RC, CAPS);
     connect(&mut a.qp, &mut b);
     let of = |number| {
         let all = see().shared_receive_queues;
@@ -308,7 +308,7 @@ fn it_sees_what_a_memory_window_is_bound_to() {
     assert!(kinds().iter().any(|(kind, _)| *kind == RegionKind::None), "it is not bound");
     let rkey = inc_rkey(window.rkey());
     let region = pd.allocate(64, ALL.union(Access::MW_BIND)).unwrap();
-    let sge = region.sge(0, 64).unwrap();
+    let sge = region.sge(..64).unwrap();
     let access = Access::REMOTE_WRITE;
     let bind = WindowBind {
         window: window.rkey(),
@@ -326,9 +326,9 @@ fn it_sees_what_a_memory_window_is_bound_to() {
 #[test]
 fn it_finds_a_fabric_by_its_name_and_says_why_not() {
     let name = fabric();
-    let no = Observer::open(&name).unwrap_err().to_string();
+    let no = FabricObserver::open(&name).unwrap_err().to_string();
     assert!(no.contains(&name) && no.contains("there is no fabric"), "{no}");
-    assert!(Observer::open("a b").unwrap_err().to_string().contains("letters"));
+    assert!(FabricObserver::open("a b").unwrap_err().to_string().contains("letters"));
     let context = open();
     assert!(transport_rxe_loop::observe::fabrics().contains(&name));
     let observer = observer();
@@ -344,9 +344,9 @@ fn polls_are_counted_if_that_was_asked_for() {
     let options = OpenOptions::new().fabric(&fabric()).limits(SMALL);
     let context = options.count_polls().open("loop0").unwrap();
     let mut channel = context.create_channel().unwrap();
-    let cq = context.create_cq(8, Some(&channel)).unwrap();
-    let mut b = End::completing_in(&context, cq, QpType::Rc, CAPS);
-    let mut a = End::on(&context, QpType::Rc, CAPS);
+    let cq = context.cq(8).channel(&channel).create().unwrap();
+    let mut b = End::completing_in(&context, cq, QpType::RC, CAPS);
+    let mut a = End::on(&context, QpType::RC, CAPS);
     connect(&mut a.qp, &mut b.qp);
     let counts = |cq: &Cq| seen_cq(cq).counts.unwrap();
     let nothing = counts(&b.cq);
@@ -359,11 +359,11 @@ fn polls_are_counted_if_that_was_asked_for() {
         assert_eq!((seen.unpolled_min, seen.unpolled_max), (wr_id as u32 + 1, wr_id as u32 + 1));
     }
     for (polled, left) in [(2, 3), (2, 1), (1, 0), (0, 0)] {
-        assert_eq!(b.cq.poll(&mut wcs), Ok(polled));
+        assert_eq!(b.cq.poll_into(&mut wcs), Ok(polled));
         let seen = seen_cq(&b.cq);
         assert_eq!((seen.unpolled_min, seen.unpolled_max), (left, left));
     }
-    assert_eq!(b.cq.poll(&mut []), Ok(0));
+    assert_eq!(b.cq.poll_into(&mut []), Ok(0));
     let seen = counts(&b.cq);
     assert_eq!((seen.polls, seen.empty_polls, seen.polled, seen.high_water), (5, 2, 5, 5));
     assert_eq!(b.cq.arm(Notify::Next), Ok(Armed::Armed));
@@ -375,7 +375,7 @@ fn polls_are_counted_if_that_was_asked_for() {
     assert_eq!((seen.arms, seen.events), (2, 1));
     // It keeps on counting in another ring, and to the overrun.
     assert_eq!((b.cq.resize(100), b.cq.capacity()), (Ok(100), 100));
-    assert_eq!(b.cq.poll(&mut wcs), Ok(1));
+    assert_eq!(b.cq.poll_into(&mut wcs), Ok(1));
     assert_eq!((counts(&b.cq).polls, counts(&b.cq).polled), (6, 6));
     assert_eq!(b.cq.resize(1), Ok(1));
     let mut wr_id = 6;
@@ -384,10 +384,10 @@ fn polls_are_counted_if_that_was_asked_for() {
         a.send(wr_id, 0, 8);
         wr_id += 1;
     }
-    while b.cq.poll(&mut wcs).is_ok_and(|count| count > 0) {}
+    while b.cq.poll_into(&mut wcs).is_ok_and(|count| count > 0) {}
     let overrun = Err(PollError::Overrun { dropped: Some(b.cq.dropped()) });
     assert!(b.cq.dropped() > 0);
-    assert_eq!(b.cq.poll(&mut wcs), overrun);
+    assert_eq!(b.cq.poll_into(&mut wcs), overrun);
     assert_eq!(seen_cq(&b.cq).health, CqHealth::Overrun);
     assert!(counts(&a.cq).polls == 0 && seen_cq(&a.cq).unpolled_min > 0, "nobody polled it");
 }

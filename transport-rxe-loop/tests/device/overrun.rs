@@ -4,19 +4,18 @@ use std::collections::HashMap;
 use std::thread;
 
 use crate::common::*;
-use transport_rxe_loop::CqInit;
 
 /// A sender, and a receiver with this completion queue.
 fn receiver(cq: &Cq) -> (End, QueuePair) {
     let mut a = End::new();
-    let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
+    let mut qp = a.pd.qp(cq).caps(CAPS).create().unwrap();
     connect(&mut a.qp, &mut qp);
     (a, qp)
 }
 
 /// A queue that ignores overruns.
 fn ignoring(capacity: u32) -> Cq {
-    open().create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(capacity) }).unwrap()
+    open().cq(capacity).ignore_overrun().create().unwrap()
 }
 
 fn deliver(a: &mut End, qp: &mut QueuePair, wr_id: u64) {
@@ -28,7 +27,7 @@ fn deliver(a: &mut End, qp: &mut QueuePair, wr_id: u64) {
 #[test]
 fn o03_every_dropped_completion_is_counted() {
     let channel = open().create_channel().unwrap();
-    let mut cq = open().create_cq(5, Some(&channel)).unwrap();
+    let mut cq = open().cq(5).channel(&channel).create().unwrap();
     let (mut a, mut qp) = receiver(&cq);
     let mut delivered = 0;
     while qp.state().unwrap() == QpState::RTS {
@@ -40,12 +39,12 @@ fn o03_every_dropped_completion_is_counted() {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap(); // flushed, and dropped too
     }
     let mut buffer = [Wc::default(); 64];
-    assert_eq!(cq.poll(&mut buffer).unwrap() as u64, delivered - 1);
+    assert_eq!(cq.poll_into(&mut buffer).unwrap() as u64, delivered - 1);
     for dropped in [4, 4, 5] {
         if dropped == 5 {
             qp.post_recv(&[RecvWr::new(9, &[])]).unwrap();
         }
-        assert_eq!(cq.poll(&mut buffer), Err(PollError::Overrun { dropped: Some(dropped) }));
+        assert_eq!(cq.poll_into(&mut buffer), Err(PollError::Overrun { dropped: Some(dropped) }));
         assert_eq!(cq.dropped(), dropped);
     }
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
@@ -73,8 +72,8 @@ fn o08_what_finds_no_room_is_counted_and_nothing_else() {
     let stored = take(&mut cq).len() as u32;
     assert!((2..8).contains(&stored));
     assert_eq!(cq.dropped(), 8 - stored);
-    // Dropped flushes give their places back.
-    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    // DroppedError flushes give their places back.
+    qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     for wr_id in 0..100 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
         qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
@@ -127,7 +126,7 @@ fn o08_several_threads_push_while_one_polls() {
 fn o04_sends_behind_the_overrun_are_not_carried_out_and_the_peer_is_told() {
     let mut b = End::new();
     let mut context = open();
-    let cq = context.create_cq(1, None).unwrap();
+    let cq = context.cq(1).create().unwrap();
     let mut qp = on(&context.alloc_pd().unwrap(), &cq, &cq);
     connect(&mut b.qp, &mut qp);
     b.send(9, 0, 1); // no receive: it waits
@@ -143,7 +142,7 @@ fn o04_sends_behind_the_overrun_are_not_carried_out_and_the_peer_is_told() {
 
 /// A queue pair of these queues, in RESET.
 fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
-    pd.create_qp(&QpInit { recv_cq, caps: CAPS, ..QpInit::new(send_cq) }).unwrap()
+    pd.qp(send_cq).recv_cq(recv_cq).caps(CAPS).create().unwrap()
 }
 
 /// Posts sends and receives by turns until all of these have failed; says how many of each it posted.
@@ -153,7 +152,7 @@ fn post_until_all_failed(qps: &mut [QueuePair]) -> Vec<u64> {
         for (qp, posted) in qps.iter_mut().zip(&mut posted) {
             match qp.post_send(&[SendWr::send(*posted, &[])]) {
                 // It ran until it was full, while another thread was about to fail it.
-                Err(error) => assert_eq!(error.why, Refused::QueueFull),
+                Err(error) => assert_eq!(error.why, WrError::QueueFull),
                 Ok(()) => {
                     qp.post_recv(&[RecvWr::new(*posted, &[])]).unwrap();
                     *posted += 1;
@@ -169,17 +168,17 @@ fn post_until_all_failed(qps: &mut [QueuePair]) -> Vec<u64> {
 fn o04_many_queue_pairs_of_many_threads_fail_together() {
     const QPS: usize = 16;
     const THREADS: usize = 4;
-    const DEEP: QpCaps = QpCaps { max_send_wr: 256, max_recv_wr: 256, ..CAPS };
+    const DEEP: QpCaps = CAPS.max_send_wr(256).max_recv_wr(256);
     for _ in 0..50 {
         let mut context = open();
         let pd = context.alloc_pd().unwrap();
-        let mut small = context.create_cq(64, None).unwrap();
-        let mut large = context.create_cq(1 << 12, None).unwrap();
+        let mut small = context.cq(64).create().unwrap();
+        let mut large = context.cq(1 << 12).create().unwrap();
         // Half of them overrun the small queue by sends, half by receives.
         let both = [(&small, &large), (&large, &small)];
         let to_itself = |(send_cq, recv_cq): (&Cq, &Cq)| {
-            let init = QpInit { recv_cq, caps: DEEP, sq_sig_all: true, ..QpInit::new(send_cq) };
-            to_itself(&pd, &init)
+            let init = pd.qp(send_cq).recv_cq(recv_cq).caps(DEEP).sq_sig_all(true);
+            to_itself(init)
         };
         let mut qps: Vec<_> = both.into_iter().cycle().map(to_itself).take(QPS).collect();
         let posted: Vec<u64> = thread::scope(|scope| {
@@ -204,9 +203,9 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
             assert!(its.map(Wc::wr_id).eq(0..posted), "each once and in order (C8, C10)");
         }
         let mut buffer = vec![Wc::default(); 256];
-        let stored = small.poll(&mut buffer).unwrap();
+        let stored = small.poll_into(&mut buffer).unwrap();
         let dropped = Some((posted.iter().sum::<u64>() - stored as u64) as u32);
-        assert_eq!(small.poll(&mut buffer), Err(PollError::Overrun { dropped }));
+        assert_eq!(small.poll_into(&mut buffer), Err(PollError::Overrun { dropped }));
 
         drop(qps);
         small.destroy().unwrap();
@@ -219,14 +218,14 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
     for _ in 0..100 {
         let mut context = open();
         let pd = context.alloc_pd().unwrap();
-        let cq = context.create_cq(8, None).unwrap();
+        let cq = context.cq(8).create().unwrap();
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let mut qps = [on(&pd, &cq, &cq), on(&pd, &cq, &cq)];
                     for _ in 0..3 {
                         for qp in &mut qps {
-                            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+                            qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
                             // Unless an overrun fails it on the way.
                             if let Err(error) = qp.connect_to(qp.number()) {
                                 assert_eq!(qp.state().unwrap(), QpState::ERR, "{error}");
@@ -247,9 +246,9 @@ fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
 fn o07_a_queue_as_large_as_what_is_outstanding_never_overruns() {
     const REQUESTS: u64 = 2_000;
     for capacity in [1, 2, 3, 13] {
-        let (end, mut cq) = (End::new(), open().create_cq(capacity, None).unwrap());
-        let caps = QpCaps { max_send_wr: capacity, ..CAPS };
-        let mut qp = to_itself(&end.pd, &QpInit { caps, ..QpInit::new(&cq) });
+        let (end, mut cq) = (End::new(), open().cq(capacity).create().unwrap());
+        let caps = CAPS.max_send_wr(capacity);
+        let mut qp = to_itself(end.pd.qp(&cq).caps(caps));
         let poster = thread::spawn(move || {
             post_all(&mut qp, SendWr::write_inline(0, &[], NOWHERE), REQUESTS);
             qp

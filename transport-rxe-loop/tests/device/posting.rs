@@ -33,7 +33,7 @@ fn q04_a_batch_is_posted_whole_or_not_at_all() {
     {
         let mut batch = a.qp.batch();
         (10..18).for_each(|wr_id| batch.put(&good(wr_id)).unwrap());
-        assert_eq!(batch.put(&good(18)), Err(Refused::QueueFull));
+        assert_eq!(batch.put(&good(18)), Err(WrError::QueueFull));
     }
     a.expect_nothing();
     b.expect_nothing();
@@ -42,7 +42,7 @@ fn q04_a_batch_is_posted_whole_or_not_at_all() {
     let mut batch = a.qp.batch();
     batch.put(&good(20)).unwrap();
     let refused = batch.put(&SendWr::send_inline(21, &[0; 65]));
-    assert_eq!(refused, Err(Refused::InlineTooLong { max: 64 }));
+    assert_eq!(refused, Err(WrError::InlineTooLong { max: 64 }));
     batch.post();
     (22..29).for_each(|wr_id| batch.put(&good(wr_id)).unwrap());
     batch.post();
@@ -51,10 +51,10 @@ fn q04_a_batch_is_posted_whole_or_not_at_all() {
 
 /// What posting answers, and what it would if no request were outstanding.
 #[track_caller]
-fn is_judged_alike(mut qp: impl Post, wr: SendWr<'_>, why: Result<(), Refused>) {
+fn is_judged_alike(mut qp: impl Post, wr: SendWr<'_>, why: Result<(), WrError>) {
     assert_eq!(qp.check_send(&wr), why, "{wr:?}");
     let posted = qp.post_send(&[wr]);
-    let why = why.err().unwrap_or(Refused::QueueFull);
+    let why = why.err().unwrap_or(WrError::QueueFull);
     assert_eq!(posted, Err(PostError { posted: 0, why }), "{wr:?}");
 }
 
@@ -68,52 +68,52 @@ fn fill(end: &mut End, peer: u32) {
 fn q04_what_can_never_be_posted_is_refused_without_posting_it() {
     let (mut a, b) = pair();
     fill(&mut a, 0);
-    let sge = a.region.sge(0, 8).unwrap();
+    let sge = a.region.sge(..8).unwrap();
     let (two_gib, remote) = (Sge { length: 1 << 31, ..sge }, b.region.remote(0).unwrap());
     let inline_read = SendWr::new(1, SendOp::Read { remote }, Data::Inline(b""));
     let nowhere = SendWr::flush(1, remote, 8, Placement::empty(), Selectivity::Range);
-    let many = Refused::TooManySges { max: 4 };
+    let many = WrError::TooManySges { max: 4 };
     for (wr, why) in [
         (SendWr::send(1, &[sge; 4]), Ok(())),
         (SendWr::send_inline(1, &[0; 64]), Ok(())),
         (SendWr::read(1, &[two_gib], remote), Ok(())),
         (SendWr::local_invalidate(1, 0), Ok(())),
         (SendWr::write(1, &[sge; 5], remote), Err(many)),
-        (SendWr::send_inline(1, &[0; 65]), Err(Refused::InlineTooLong { max: 64 })),
-        (SendWr::send(1, &[two_gib, sge]), Err(Refused::TooLong { max: 1 << 31 })),
-        (inline_read, Err(Refused::InlineResult)),
-        (nowhere, Err(Refused::BadPlacement)),
+        (SendWr::send_inline(1, &[0; 65]), Err(WrError::InlineTooLong { max: 64 })),
+        (SendWr::send(1, &[two_gib, sge]), Err(WrError::TooLong { max: 1 << 31 })),
+        (inline_read, Err(WrError::InlineResult)),
+        (nowhere, Err(WrError::BadPlacement)),
     ] {
         is_judged_alike(&mut a.qp, wr, why);
     }
     let (mut a, b) = (End::new(), End::new());
     connect_by(&mut a.qp, &rtr(&b.qp), &patient().max_rd_atomic(0));
     fill(&mut a, 0);
-    is_judged_alike(&mut a.qp, SendWr::read(1, &[], remote), Err(Refused::NoReadAtomic));
-    let mut uc = End::of(QpType::Uc, CAPS);
+    is_judged_alike(&mut a.qp, SendWr::read(1, &[], remote), Err(WrError::NoReadAtomic));
+    let mut uc = End::of(QpType::UC, CAPS);
     uc.qp.connect_to(uc.qp.number()).unwrap();
     fill(&mut uc, 0);
-    is_judged_alike(&mut uc.qp, SendWr::read(1, &[], remote), Err(Refused::Unsupported));
+    is_judged_alike(&mut uc.qp, SendWr::read(1, &[], remote), Err(WrError::Unsupported));
 }
 
 #[test]
 fn q04_a_datagram_is_judged_with_its_destination() {
-    let mut a = End::of(QpType::Ud, CAPS);
+    let mut a = End::of(QpType::UD, CAPS);
     a.activate();
     let number = a.qp.number();
     let send = SendWr::send(1, &[]);
     fill(&mut a, number);
-    is_judged_alike(&mut a.qp, send, Err(Refused::NoDestination));
+    is_judged_alike(&mut a.qp, send, Err(WrError::NoDestination));
     let other = a.context.alloc_pd().unwrap();
     let [ah, foreign] = [&a.pd, &other].map(|pd| pd.create_ah(&address(&a.context)).unwrap());
     let to = |ah| Destination { ah, qp_num: number, qkey: QKEY };
     is_judged_alike(a.qp.to(&to(&ah)), send, Ok(()));
-    is_judged_alike(a.qp.to(&to(&foreign)), send, Err(Refused::NoDestination));
-    is_judged_alike(a.qp.to(&to(&ah)), SendWr::probe(1), Err(Refused::Unsupported));
+    is_judged_alike(a.qp.to(&to(&foreign)), send, Err(WrError::NoDestination));
+    is_judged_alike(a.qp.to(&to(&ah)), SendWr::probe(1), Err(WrError::Unsupported));
     assert!(a.qp.to(&to(&ah)).quiesce());
     assert_eq!(a.state(), QpState::RESET);
     let mut connected = End::to_itself();
-    let refused = Err(Refused::Unsupported);
+    let refused = Err(WrError::Unsupported);
     is_judged_alike(connected.qp.to(&to(&ah)), send, refused);
 }
 
@@ -121,26 +121,26 @@ fn q04_a_datagram_is_judged_with_its_destination() {
 fn q04_a_receive_that_can_never_be_posted_is_refused_without_posting_it() {
     let mut end = End::to_itself();
     (0..8).for_each(|wr_id| end.recv(wr_id, 0, 8));
-    let sges = [end.region.sge(0, 8).unwrap(); 5];
-    let srq = end.pd.create_srq(&SrqInit { max_wr: 8, max_sge: 4 }).unwrap();
-    let mut shares = end.pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&end.cq) }).unwrap();
+    let sges = [end.region.sge(..8).unwrap(); 5];
+    let srq = end.pd.create_srq(&SrqInit::new(8).max_sge(4)).unwrap();
+    let mut shares = end.pd.qp(&end.cq).srq(&srq).create().unwrap();
     shares.connect_to(end.qp.number()).unwrap();
-    let is_judged_alike = |qp: &mut QueuePair, count, why: Result<(), Refused>| {
+    let is_judged_alike = |qp: &mut QueuePair, count, why: Result<(), WrError>| {
         let wr = RecvWr::new(9, &sges[..count]);
         assert_eq!(qp.check_recv(&wr), why);
-        let why = why.err().unwrap_or(Refused::QueueFull);
+        let why = why.err().unwrap_or(WrError::QueueFull);
         assert_eq!(qp.post_recv(&[wr]), Err(PostError { posted: 0, why }));
     };
     is_judged_alike(&mut end.qp, 4, Ok(()));
-    is_judged_alike(&mut end.qp, 5, Err(Refused::TooManySges { max: 4 }));
-    is_judged_alike(&mut shares, 4, Err(Refused::SharedReceives));
+    is_judged_alike(&mut end.qp, 5, Err(WrError::TooManySges { max: 4 }));
+    is_judged_alike(&mut shares, 4, Err(WrError::SharedReceives));
 }
 
 #[test]
 fn a_receives_slot_comes_back_when_it_is_taken() {
     let (mut a, mut b) = pair();
     (0..8).for_each(|wr_id| b.recv(wr_id, 0, 8));
-    let full = Err(PostError { posted: 0, why: Refused::QueueFull });
+    let full = Err(PostError { posted: 0, why: WrError::QueueFull });
     assert_eq!(b.qp.post_recv(&[RecvWr::new(8, &[])]), full);
     a.send(1, 0, 8);
     b.recv(8, 0, 8); // nobody has polled
@@ -150,13 +150,13 @@ fn a_receives_slot_comes_back_when_it_is_taken() {
 #[test]
 fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
     for max in 1..=open().attributes().max_sge {
-        let caps = QpCaps { max_send_sge: max, max_inline: 0, ..CAPS };
+        let caps = CAPS.max_send_sge(max).max_inline(0);
         let (mut a, b) = pair_with(caps);
         let mut sges = vec![Sge { addr: 1, length: 0, lkey: 2 }; max as usize];
         a.to(QpState::SQD);
         for slot in 0..8 {
             let (offset, compare) = (slot as usize * 8, slot);
-            sges[max as usize - 1] = a.region.sge(offset, 8).unwrap();
+            sges[max as usize - 1] = a.region.sge(offset..offset + 8).unwrap();
             b.set_word(offset, compare);
             let remote = b.region.remote(offset).unwrap();
             a.post(SendWr::compare_swap(slot, &sges, remote, compare, 1 << 60 | slot));
@@ -242,7 +242,7 @@ fn check_overlap(a: &mut End, from: &[Piece], to: &[Piece]) {
         after[at..at + len].iter_mut().zip(&mut bytes).for_each(|(to, from)| *to = *from);
     }
     let [source, target] = [from, to].map(|sges| -> Vec<_> {
-        sges.iter().map(|&(at, len)| a.region.sge(at, len).unwrap()).collect()
+        sges.iter().map(|&(at, len)| a.region.sge(at..at + len).unwrap()).collect()
     });
     let remote = |at: Piece| a.region.remote(at.0).unwrap();
     let mut all = vec![SendWr::send(1, &source)];
@@ -263,7 +263,7 @@ fn check_overlap(a: &mut End, from: &[Piece], to: &[Piece]) {
 
 #[test]
 fn q06_pieces_that_overlap_others_or_change_places() {
-    let caps = QpCaps { max_send_sge: 16, max_recv_sge: 16, ..CAPS };
+    let caps = CAPS.max_send_sge(16).max_recv_sge(16);
     let mut a = End::with(caps);
     a.qp.connect_to(a.qp.number()).unwrap();
     for len in [2, 8, 9, 64, 255, 256, 257, 4095, 4096, 4097] {

@@ -94,8 +94,8 @@ fn nothing_comes_after(ending: &str) {
     let untouched = || memory.iter().all(|word| word.load(Relaxed) == 7);
     thread::scope(|scope| {
         let (ours, theirs) = match asks {
-            true => ([region.sge(0, len).unwrap()], source.remote(0).unwrap()),
-            false => ([source.sge(0, len).unwrap()], at),
+            true => ([region.sge(..len).unwrap()], source.remote(0).unwrap()),
+            false => ([source.sge(..len).unwrap()], at),
         };
         let busy = scope.spawn(move || {
             while !stop.load(Relaxed) {

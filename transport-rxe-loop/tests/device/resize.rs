@@ -10,13 +10,13 @@ use transport_rxe_loop::ResizeError;
 
 /// A queue pair that is connected to itself, of as many sends as `depth`.
 fn of_depth(context: &Context, cq: &Cq, depth: u32) -> QueuePair {
-    let caps = QpCaps { max_send_wr: depth, max_recv_wr: depth, ..CAPS };
-    to_itself(&context.alloc_pd().unwrap(), &QpInit { caps, ..QpInit::new(cq) })
+    let caps = CAPS.max_send_wr(depth).max_recv_wr(depth);
+    to_itself(context.alloc_pd().unwrap().qp(cq).caps(caps))
 }
 
 fn queue(capacity: u32, channel: Option<&CompletionChannel>) -> (QueuePair, Cq) {
     let context = open();
-    let cq = context.create_cq(capacity, channel).unwrap();
+    let cq = context.cq(capacity).channel(channel).create().unwrap();
     (of_depth(&context, &cq, 64), cq)
 }
 
@@ -32,7 +32,7 @@ fn q12_what_is_refused_says_why() {
     let (mut qp, mut cq) = queue(16, None);
     (0..6).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
     assert_eq!(cq.resize(5), Err(ResizeError::TooFew { unpolled: 6, asked: 5 }));
-    let cqe = Limit::Cqe;
+    let cqe = LimitKind::Cqe;
     assert_eq!(cq.resize(0), Err(ResizeError::Create(CreateError::Zero(cqe))));
     let max = open().attributes().max_cqe;
     let too_many = CreateError::TooMany { what: cqe, asked: max + 1, max };
@@ -46,14 +46,14 @@ fn q12_what_is_refused_says_why() {
 fn q12_send_slots_come_back_as_they_are_polled() {
     const DEPTH: u32 = 5;
     let context = open();
-    let mut cq = context.create_cq(8, None).unwrap();
+    let mut cq = context.cq(8).create().unwrap();
     let mut qp = of_depth(&context, &cq, DEPTH);
-    let full = PostError { posted: 0, why: Refused::QueueFull };
+    let full = PostError { posted: 0, why: WrError::QueueFull };
     (0..u64::from(DEPTH)).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
     for capacity in [5, 64, 6, 4096, 5].into_iter().cycle().take(50) {
         cq.resize(capacity).unwrap();
         assert_eq!(write(&mut qp, 9), Err(full), "moving is not polling");
-        assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(2));
+        assert_eq!(cq.poll_into(&mut [Wc::default(); 2]), Ok(2));
         write(&mut qp, 9).unwrap();
         write(&mut qp, 9).unwrap();
         assert_eq!(write(&mut qp, 9), Err(full));
@@ -83,7 +83,7 @@ fn q12_completions_that_come_meanwhile_are_kept() {
     const EACH: u64 = 20_000;
     const DEPTH: u32 = 16;
     let context = open();
-    let mut cq = context.create_cq(64, None).unwrap();
+    let mut cq = context.cq(64).create().unwrap();
     let qps: Vec<_> = (0..THREADS).map(|_| of_depth(&context, &cq, DEPTH)).collect();
     let numbers: Vec<_> = qps.iter().map(QueuePair::number).collect();
     let mut next = [0; THREADS];
@@ -97,7 +97,7 @@ fn q12_completions_that_come_meanwhile_are_kept() {
             // Never less than can be outstanding (O7).
             let capacity = sizes.next().unwrap();
             assert_eq!(cq.resize(capacity), Ok(capacity));
-            let count = cq.poll(&mut buffer).unwrap();
+            let count = cq.poll_into(&mut buffer).unwrap();
             for wc in &buffer[..count] {
                 let who = numbers.iter().position(|&number| number == wc.qp_num()).unwrap();
                 assert_eq!(wc.wr_id(), next[who]);
@@ -124,10 +124,10 @@ fn n06_a_sleeper_is_woken_whatever_the_size_becomes() {
         next += count as u64;
         if count == 0 {
             // Armed: here the queue moves, while the next completion may be coming.
-            cq.transport().resize(64 + next as u32 % 64).unwrap();
+            cq.get_mut().resize(64 + next as u32 % 64).unwrap();
             let deadline = Instant::now() + Duration::from_secs(60);
             assert_eq!(channel.block(Some(deadline)), Ok(Woken::Event), "slept through it");
-            assert_eq!(channel.take_event(), Ok(Some(cq.transport().key())));
+            assert_eq!(channel.take_event(), Ok(Some(cq.get_mut().key())));
         }
     }
     poster.join().unwrap();
@@ -138,7 +138,7 @@ fn o04_an_overrun_at_the_same_moment() {
     const POSTED: u32 = 40;
     for round in 0..300 {
         let mut context = open();
-        let mut cq = context.create_cq(16, None).unwrap();
+        let mut cq = context.cq(16).create().unwrap();
         let mut qp = of_depth(&context, &cq, 64);
         let start = Barrier::new(2);
         thread::scope(|scope| {
@@ -156,7 +156,7 @@ fn o04_an_overrun_at_the_same_moment() {
             }
         });
         let mut buffer = [Wc::default(); 64];
-        let stored = cq.poll(&mut buffer).unwrap();
+        let stored = cq.poll_into(&mut buffer).unwrap();
         assert!(buffer[..stored].iter().map(Wc::wr_id).eq(0..stored as u64), "round {round}");
         let dropped = POSTED - stored as u32;
         let overrun = if dropped > 0 {
@@ -165,7 +165,7 @@ fn o04_an_overrun_at_the_same_moment() {
         } else {
             Ok(0)
         };
-        assert_eq!(cq.poll(&mut buffer), overrun);
+        assert_eq!(cq.poll_into(&mut buffer), overrun);
         let wanted = [cq_err(&cq), fatal(&qp)];
         assert_eq!(reports(&mut context), wanted[..if dropped > 0 { 2 } else { 0 }]);
     }

@@ -33,9 +33,9 @@ fn polled(cq: &mut Cq<transport_rxe_loop::Cq, CompletionChannel>, wc: &mut [Wc])
 fn exchange(context: &Context, conn: &Conn<Context>) -> (QueuePair, OwnedRegion) {
     let pd = context.alloc_pd().unwrap();
     let region = pd.allocate(64, ALL).unwrap();
-    let mut qp = to_itself(&pd, &conn.qp_init());
+    let mut qp = to_itself(conn.qp(&pd));
     for wr_id in 0..2 {
-        qp.post_recv(&[RecvWr::new(wr_id, &[region.sge(0, 64).unwrap()])]).unwrap();
+        qp.post_recv(&[RecvWr::new(wr_id, &[region.sge(..64).unwrap()])]).unwrap();
     }
     let write = SendWr::write_inline(3, b"bytes", region.remote(0).unwrap()).with_imm([1; 4]);
     qp.post_send(&[SendWr::send_inline(2, b"hello"), write]).unwrap();

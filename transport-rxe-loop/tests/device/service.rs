@@ -44,11 +44,13 @@ fn service_threads() -> usize {
 fn q07_as_many_wait_as_there_can_be_queue_pairs() {
     let context = open();
     let peer = End::new();
-    let mut cq = context.create_cq(2048, None).unwrap();
+    let mut cq = context.cq(2048).create().unwrap();
     let senders: Vec<_> = (1..context.attributes().max_qp)
         .map(|index| {
-            let mut qp = peer.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-            let times = QpAttr::rts().timeout(8 + (index % 8) as u8).retry_cnt(3);
+            let mut qp = peer.pd.qp(&cq).caps(CAPS).create().unwrap();
+            let times = QpAttr::rts()
+                .timeout(AckTimeout::from_number(8 + (index % 8) as u8).unwrap())
+                .retry_cnt(3);
             connect_by(&mut qp, &rtr(&peer.qp), &times);
             qp.post_send(&[SendWr::send_inline(index.into(), b"")]).unwrap();
             qp
@@ -106,7 +108,8 @@ fn a_request_that_can_t_be_timed_for_want_of_a_thread_fails() {
 fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
     let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(6));
     b.qp.connect_to(a.qp.number()).unwrap();
-    let (mut c, _d) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(3));
+    let (mut c, _d) =
+        unanswered(&QpAttr::rts().timeout(AckTimeout::from_number(12).unwrap()).retry_cnt(3));
     a.send(1, 0, 8);
     c.send(2, 0, 8);
     kill_process(getpid(), Signal::STOP).unwrap();
@@ -121,13 +124,13 @@ fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
 fn who_posts_a_receive_is_not_kept_by_a_busy_peer() {
     const BYTES: usize = 1 << 20;
     const SIGNAL_EVERY: u64 = 64;
-    let (a, mut b) = pair_with(QpCaps { max_send_wr: 2048, ..CAPS });
+    let (a, mut b) = pair_with(CAPS.max_send_wr(2048));
     let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
     let (mut cq, mut qp) = (a.cq, a.qp);
     let (full, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
+            let (sge, remote) = ([source.sge(..BYTES).unwrap()], target.remote(0).unwrap());
             qp.post_send(&[SendWr::send_inline(0, b"go")]).unwrap();
             let (mut posted, mut done) = (1, 0);
             wait_for(|| {
@@ -161,9 +164,9 @@ fn who_posts_a_receive_is_not_kept_by_a_busy_peer() {
 fn c08_what_was_handed_over_is_carried_out_to_the_end() {
     const BYTES: usize = 1 << 20;
     const LATER: usize = 600;
-    let (mut a, mut b) = pair_with(QpCaps { max_send_wr: 1024, ..CAPS });
+    let (mut a, mut b) = pair_with(CAPS.max_send_wr(1024));
     let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
-    let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
+    let (sge, remote) = ([source.sge(..BYTES).unwrap()], target.remote(0).unwrap());
     let busy = SendWr::write(0, &sge, remote).unsignaled();
     let mut later = vec![SendWr::write(0, &[], remote).unsignaled(); LATER];
     later.push(SendWr::write(2, &[], remote));

@@ -9,12 +9,12 @@ use transport_rxe_loop::{ArmLimitError, SharedReceiveQueue};
 /// A sender, and an end that takes its receives from a queue, which has those with these numbers.
 fn sharing(wr_ids: impl IntoIterator<Item = u64>) -> (End, End, SharedReceiveQueue) {
     let (mut a, mut b) = pair();
-    let mut srq = b.pd.create_srq(&SrqInit { max_wr: 8, max_sge: 2 }).unwrap();
-    b.qp = b.pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&b.cq) }).unwrap();
+    let mut srq = b.pd.create_srq(&SrqInit::new(8).max_sge(2)).unwrap();
+    b.qp = b.pd.qp(&b.cq).srq(&srq).create().unwrap();
     a.to(QpState::RESET);
     connect(&mut a.qp, &mut b.qp);
     for wr_id in wr_ids {
-        let sge = [b.region.sge(64 * wr_id as usize, 64).unwrap()];
+        let sge = [b.region.sge(64 * wr_id as usize..64 * wr_id as usize + 64).unwrap()];
         srq.post_recv(&[RecvWr::new(wr_id, &sge)]).unwrap();
     }
     (a, b, srq)
@@ -26,13 +26,13 @@ fn q09_the_last_receive_is_not_told_while_a_message_arrives() {
     let (mut a, mut b, mut srq) = sharing([]);
     let (from, to) = (a.pd.allocate(LEN, ALL).unwrap(), b.pd.allocate(LEN, ALL).unwrap());
     from.write(0, &[7]).unwrap();
-    srq.post_recv(&[RecvWr::new(1, &[to.sge(0, LEN).unwrap()])]).unwrap();
+    srq.post_recv(&[RecvWr::new(1, &[to.sge(..LEN).unwrap()])]).unwrap();
     let last = AsyncEvent {
         event_type: AsyncEventType::QP_LAST_WQE_REACHED,
         element: Element::Qp(b.qp.number()),
     };
     thread::scope(|scope| {
-        let source = [from.sge(0, LEN).unwrap()];
+        let source = [from.sge(..LEN).unwrap()];
         let a = &mut a;
         scope.spawn(move || a.post(SendWr::send(2, &source)));
         wait_for_first_byte(&to);
@@ -47,11 +47,11 @@ fn q09_the_last_receive_is_not_told_while_a_message_arrives() {
 fn q09_a_shared_receive_is_judged_by_its_own_domain() {
     let (mut a, mut b, mut srq) = sharing([1]);
     let other = b.context.alloc_pd().unwrap();
-    b.qp = other.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&b.cq) }).unwrap();
+    b.qp = other.qp(&b.cq).srq(&srq).create().unwrap();
     a.to(QpState::RESET);
     connect(&mut a.qp, &mut b.qp);
     let theirs = other.allocate(64, ALL).unwrap();
-    srq.post_recv(&[RecvWr::new(2, &[theirs.sge(0, 64).unwrap()])]).unwrap();
+    srq.post_recv(&[RecvWr::new(2, &[theirs.sge(..64).unwrap()])]).unwrap();
     a.send(1, 0, 8);
     a.expect(&[(1, S::SUCCESS)]);
     a.send(2, 0, 8);
@@ -64,12 +64,12 @@ fn q09_a_shared_receive_is_judged_by_its_own_domain() {
 fn takers(at_a_time: usize) -> Vec<usize> {
     const SENDS: usize = 6;
     let context = open();
-    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.create_cq(256, None).unwrap());
-    let mut sent = context.create_cq(256, None).unwrap();
-    let mut srq = pd.create_srq(&SrqInit { max_wr: 16, max_sge: 1 }).unwrap();
+    let (pd, mut cq) = (context.alloc_pd().unwrap(), context.cq(256).create().unwrap());
+    let mut sent = context.cq(256).create().unwrap();
+    let mut srq = pd.create_srq(&SrqInit::new(16)).unwrap();
     let mut pairs = [(); 4].map(|()| {
-        let mut from = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&sent) }).unwrap();
-        let mut to = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+        let mut from = pd.qp(&sent).caps(CAPS).create().unwrap();
+        let mut to = pd.qp(&cq).srq(&srq).create().unwrap();
         connect(&mut from, &mut to);
         (from, to)
     });

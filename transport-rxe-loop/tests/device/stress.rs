@@ -18,7 +18,7 @@ const STEPS: u64 = 10_000;
 /// Bytes of a region.
 const LEN: usize = 1 << 16;
 const CAPS: QpCaps =
-    QpCaps { max_send_wr: 7, max_recv_wr: 5, max_send_sge: 3, max_recv_sge: 3, max_inline: 64 };
+    QpCaps::USUAL.max_send_wr(7).max_recv_wr(5).max_send_sge(3).max_recv_sge(3).max_inline(64);
 
 /// A queue pair, and what is posted to it and not polled.
 struct Life {
@@ -53,14 +53,14 @@ impl Life {
                 self.sends.push_back((wr.wr_id, signaled));
                 self.next += 1;
             }
-            Err(error) if error.why == Refused::QueueFull => {
+            Err(error) if error.why == WrError::QueueFull => {
                 assert_eq!(outstanding, CAPS.max_send_wr, "a slot was lost");
             }
             // It failed before it was told how many READs and atomics it may send.
-            Err(error) if error.why == Refused::NoReadAtomic => {
+            Err(error) if error.why == WrError::NoReadAtomic => {
                 assert_eq!(self.qp.state().unwrap(), QpState::ERR);
             }
-            Err(error) => assert_eq!(error.why, Refused::WrongState),
+            Err(error) => assert_eq!(error.why, WrError::WrongState),
         }
     }
 
@@ -75,7 +75,7 @@ impl Life {
                 self.recvs.push_back(wr_id);
                 self.next += 1;
             }
-            Err(error) => assert_eq!(error.why, Refused::WrongState),
+            Err(error) => assert_eq!(error.why, WrError::WrongState),
         }
     }
 
@@ -125,7 +125,7 @@ impl Group {
         let pd = open().alloc_pd().unwrap();
         let region = pd.allocate(LEN, ALL).unwrap();
         let capacity = PER_GROUP as u32 * (CAPS.max_send_wr + CAPS.max_recv_wr);
-        let cq = open().create_cq(capacity, None).unwrap();
+        let cq = open().cq(capacity).create().unwrap();
         let mut group = Self { lives: Vec::new(), count: PER_GROUP as u64, cq, pd, region };
         for life in 0..PER_GROUP as u64 {
             let qp = group.new_qp();
@@ -135,7 +135,7 @@ impl Group {
     }
 
     fn new_qp(&self) -> QueuePair {
-        self.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&self.cq) }).unwrap()
+        self.pd.qp(&self.cq).caps(CAPS).create().unwrap()
     }
 
     fn poll(&mut self) {
@@ -148,12 +148,12 @@ impl Group {
     /// To ERR, unless it is in RESET, where there is nothing to flush.
     fn break_qp(&mut self, index: usize) {
         if self.state(index) != QpState::RESET {
-            self.lives[index].qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+            self.lives[index].qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
         }
     }
 
     fn reset(&mut self, index: usize) {
-        self.lives[index].qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+        self.lives[index].qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
         self.begin_anew(index);
     }
 
@@ -179,7 +179,7 @@ impl Group {
     }
 
     fn sges(&self, len: usize) -> [Sge; 3] {
-        let sge = |offset, len| self.region.sge(offset, len).unwrap();
+        let sge = |offset, len| self.region.sge(offset..offset + len).unwrap();
         [sge(16, len / 2), sge(0, 0), sge(32_768, len - len / 2)]
     }
 }
@@ -230,8 +230,8 @@ impl World {
             364..372 => {
                 let drained = group.state(index) == QpState::SQD;
                 let to = if drained { QpState::RTS } else { QpState::SQD };
-                // Refused in other states.
-                let _ = group.lives[index].qp.modify(&QpAttr::to(to));
+                // WrError in other states.
+                let _ = group.lives[index].qp.modify(&QpAttr::new().state(to));
             }
             _ => self.connect(group, index, at, chance),
         }
@@ -269,9 +269,9 @@ impl World {
         let state = group.state(index);
         let qp = &mut group.lives[index].qp;
         match state {
-            // Refused if the peer has made it fail meanwhile.
+            // WrError if the peer has made it fail meanwhile.
             QpState::RESET => qp.connect_to(number).unwrap_or(()),
-            QpState::SQD => qp.modify(&QpAttr::to(QpState::RTS)).unwrap_or(()),
+            QpState::SQD => qp.modify(&QpAttr::new().state(QpState::RTS)).unwrap_or(()),
             _ => {}
         }
     }

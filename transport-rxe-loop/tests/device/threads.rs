@@ -52,12 +52,12 @@ fn write_out(mut qp: QueuePair, target: RemoteAddr) {
 #[test]
 fn c08_nothing_is_lost_where_a_queue_pair_is_no_longer_alone_in_its_completion_queue() {
     let end = End::new();
-    let (receives, target) = (open().create_cq(1, None).unwrap(), end.region.remote(0).unwrap());
+    let (receives, target) = (open().cq(1).create().unwrap(), end.region.remote(0).unwrap());
     for round in 0..24 {
-        let mut cq = open().create_cq(64, None).unwrap();
-        let init = QpInit { caps: CAPS, recv_cq: &receives, ..QpInit::new(&cq) };
+        let mut cq = open().cq(64).create().unwrap();
+        let init = end.pd.qp(&cq).caps(CAPS).recv_cq(&receives);
         // It is alone in its queues until they get others.
-        let first = to_itself(&end.pd, &init);
+        let first = to_itself(init);
         let mut next = vec![(first.number(), 0)];
         thread::scope(|scope| {
             scope.spawn(move || write_out(first, target));
@@ -73,8 +73,8 @@ fn c08_nothing_is_lost_where_a_queue_pair_is_no_longer_alone_in_its_completion_q
                         1 => cq.moderate(2, 100).unwrap(),
                         _ => {}
                     }
-                    let init = QpInit { caps: CAPS, recv_cq: &receives, ..QpInit::new(&cq) };
-                    let second = to_itself(&end.pd, &init);
+                    let init = end.pd.qp(&cq).caps(CAPS).recv_cq(&receives);
+                    let second = to_itself(init);
                     next.push((second.number(), 0));
                     scope.spawn(move || write_out(second, target));
                 }
@@ -93,10 +93,11 @@ fn q06_of_an_atomic_write_all_is_seen_or_nothing() {
     thread::scope(|scope| {
         for (from, byte) in [(1001, 0x11), (2001, 0x22), (3001, 0x33)] {
             region.write(from, &[byte; 16]).unwrap();
-            let sges = [region.sge(from, 3).unwrap(), region.sge(from + 7, 5).unwrap()];
-            let mut cq = end.context.create_cq(4, None).unwrap();
-            let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
-            let mut qp = to_itself(&end.pd, &init);
+            let sges =
+                [region.sge(from..from + 3).unwrap(), region.sge(from + 7..from + 7 + 5).unwrap()];
+            let mut cq = end.context.cq(4).create().unwrap();
+            let init = end.pd.qp(&cq).caps(CAPS);
+            let mut qp = to_itself(init);
             scope.spawn(move || {
                 for _ in 0..TIMES {
                     qp.post_send(&[SendWr::atomic_write(1, &sges, to)]).unwrap();

@@ -10,13 +10,12 @@ use crate::common::*;
 
 /// Rounds of requests: a SEND, a FETCH_ADD, and a READ of what that one has counted.
 const ROUNDS: u64 = 40;
-const CAPS: QpCaps = QpCaps {
-    max_send_wr: 3 * ROUNDS as u32,
-    max_recv_wr: ROUNDS as u32,
-    max_send_sge: 1,
-    max_recv_sge: 1,
-    max_inline: 8,
-};
+const CAPS: QpCaps = QpCaps::USUAL
+    .max_send_wr(3 * ROUNDS as u32)
+    .max_recv_wr(ROUNDS as u32)
+    .max_send_sge(1)
+    .max_recv_sge(1)
+    .max_inline(8);
 
 /// What memory is filled with once it is not registered any more.
 const MARK: u64 = 0x7777_7777_7777_7777;
@@ -43,12 +42,11 @@ struct Side {
 
 impl Side {
     fn new(words: usize) -> Self {
-        let (pd, cq) =
-            (open().alloc_pd().unwrap(), open().create_cq(3 * ROUNDS as u32, None).unwrap());
+        let (pd, cq) = (open().alloc_pd().unwrap(), open().cq(3 * ROUNDS as u32).create().unwrap());
         let memory: Vec<_> = (0..words).map(|_| AtomicU64::new(0)).collect();
         // SAFETY: the memory is kept for longer than the region, and is atomics.
         let region = unsafe { pd.register(memory.as_ptr() as *mut u8, words * 8, ALL) }.unwrap();
-        let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+        let qp = pd.qp(&cq).caps(CAPS).create().unwrap();
         let at = RemoteAddr { addr: region.addr(), rkey: region.rkey() };
         Self { qp: Mutex::new(Some(qp)), cq, region: Mutex::new(Some(region)), memory, at }
     }
@@ -74,7 +72,9 @@ impl Side {
     /// What the first word held then.
     fn end(&self, how: Ending) -> u64 {
         match how {
-            Ending::To(state) => self.on_qp(|qp| qp.modify(&QpAttr::to(state))).unwrap().unwrap(),
+            Ending::To(state) => {
+                self.on_qp(|qp| qp.modify(&QpAttr::new().state(state))).unwrap().unwrap()
+            }
             Ending::Destroy => drop(self.qp.lock().unwrap().take()),
             Ending::Deregister => {
                 self.region.lock().unwrap().take().unwrap().deregister();
@@ -93,7 +93,7 @@ impl Side {
             match self.on_qp(|qp| post(qp, round)) {
                 Some(Ok(())) => posted += 3,
                 Some(Err(error)) => {
-                    assert_eq!(error.why, Refused::WrongState);
+                    assert_eq!(error.why, WrError::WrongState);
                     return posted + error.posted as u64;
                 }
                 None => return posted,
@@ -130,7 +130,8 @@ fn check(ending: Ending, here: bool, after: u64) {
     b.connect(&a);
     let (posted, held) = race(&a, &b, ending, here, after);
     a.on_qp(|qp| {
-        qp.state().unwrap() != QpState::RESET && qp.modify(&QpAttr::to(QpState::ERR)).is_ok()
+        qp.state().unwrap() != QpState::RESET
+            && qp.modify(&QpAttr::new().state(QpState::ERR)).is_ok()
     });
 
     let all = take(&mut a.cq);

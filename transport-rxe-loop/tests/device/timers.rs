@@ -7,7 +7,11 @@ use crate::common::*;
 /// Connects two ends: the first sends by `rts`, the second has receivers wait `min_rnr_timer`.
 fn connect_two(a: &mut End, b: &mut End, rts: &QpAttr, min_rnr_timer: u8) {
     connect_by(&mut a.qp, &rtr(&b.qp), rts);
-    connect_by(&mut b.qp, &rtr(&a.qp).min_rnr_timer(min_rnr_timer), &QpAttr::rts());
+    connect_by(
+        &mut b.qp,
+        &rtr(&a.qp).min_rnr_timer(RnrTimer::from_number(min_rnr_timer).unwrap()),
+        &QpAttr::rts(),
+    );
 }
 
 /// Two ends that are connected so.
@@ -23,8 +27,16 @@ fn q07_the_rnr_timer_is_the_responders() {
     let rts = QpAttr::rts().rnr_retry(6);
     for theirs in [1, 0] {
         let (mut a, mut b) = (End::new(), End::new());
-        connect_by(&mut a.qp, &rtr(&b.qp).min_rnr_timer(1 - theirs), &rts);
-        connect_by(&mut b.qp, &rtr(&a.qp).min_rnr_timer(theirs), &rts);
+        connect_by(
+            &mut a.qp,
+            &rtr(&b.qp).min_rnr_timer(RnrTimer::from_number(1 - theirs).unwrap()),
+            &rts,
+        );
+        connect_by(
+            &mut b.qp,
+            &rtr(&a.qp).min_rnr_timer(RnrTimer::from_number(theirs).unwrap()),
+            &rts,
+        );
         let start = Instant::now();
         a.send(1, 0, 8);
         if theirs == 1 {
@@ -48,14 +60,14 @@ fn change(a: &mut End, attr: QpAttr) {
 #[test]
 fn q07_a_wait_has_the_attributes_of_when_it_began() {
     // The next one has others.
-    let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(31)); // hours
+    let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(AckTimeout::from_number(31).unwrap())); // hours
     a.send(1, 0, 8);
     b.qp.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     b.recv(2, 0, 8);
     b.qp.modify(&rtr(&a.qp)).unwrap();
     a.expect(&[(1, S::SUCCESS)]);
     b.to(QpState::RESET);
-    change(&mut a, QpAttr::new().timeout(1));
+    change(&mut a, QpAttr::new().timeout(AckTimeout::from_number(1).unwrap()));
     a.to(QpState::RTS);
     a.send(3, 0, 8);
     a.expect(&[(3, S::RETRY_EXC_ERR)]);
@@ -69,7 +81,7 @@ fn q07_a_wait_has_the_attributes_of_when_it_began() {
     // A wait without a timeout ends with its peer, whatever the timeout has become.
     let (mut a, b) = unanswered(&patient());
     a.send(1, 0, 8);
-    change(&mut a, QpAttr::new().timeout(31));
+    change(&mut a, QpAttr::new().timeout(AckTimeout::from_number(31).unwrap()));
     drop(b);
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }
@@ -82,14 +94,18 @@ fn q07_a_peer_that_has_failed_and_comes_back_without_a_receive() {
     let_short_times_pass();
     a.expect_nothing();
     b.to(QpState::RESET);
-    connect_by(&mut b.qp, &rtr(&a.qp).min_rnr_timer(1), &QpAttr::rts());
+    connect_by(
+        &mut b.qp,
+        &rtr(&a.qp).min_rnr_timer(RnrTimer::from_number(1).unwrap()),
+        &QpAttr::rts(),
+    );
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
 }
 
 #[test]
 fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
     // Long enough to leave before, as a rule; short enough to see the alarm.
-    let rts = QpAttr::rts().timeout(8).retry_cnt(7);
+    let rts = QpAttr::rts().timeout(AckTimeout::from_number(8).unwrap()).retry_cnt(7);
     for _ in 0..20 {
         let (mut a, _silent) = unanswered(&rts);
         a.send(1, 0, 8);
@@ -119,10 +135,11 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
 
 #[test]
 fn q01_a_request_whose_time_is_up_in_sqd_fails_and_what_is_behind_it_is_flushed() {
-    let (mut a, _b) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(7));
+    let (mut a, _b) =
+        unanswered(&QpAttr::rts().timeout(AckTimeout::from_number(12).unwrap()).retry_cnt(7));
     a.send(1, 0, 8);
     // It has failed already where this thread was held up.
-    let _ = a.qp.modify(&QpAttr::to(QpState::SQD));
+    let _ = a.qp.modify(&QpAttr::new().state(QpState::SQD));
     a.send(2, 0, 8);
     a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
 }
@@ -130,9 +147,9 @@ fn q01_a_request_whose_time_is_up_in_sqd_fails_and_what_is_behind_it_is_flushed(
 #[test]
 fn q07_two_that_wait_in_a_chain() {
     let (mut a, mut b) = (End::new(), End::new());
-    let short = impatient().timeout(10);
+    let short = impatient().timeout(AckTimeout::from_number(10).unwrap());
     connect_by(&mut a.qp, &rtr(&b.qp), &short.rnr_retry(7));
-    connect_by(&mut b.qp, &rtr(&a.qp).min_rnr_timer(1), &short);
+    connect_by(&mut b.qp, &rtr(&a.qp).min_rnr_timer(RnrTimer::from_number(1).unwrap()), &short);
     a.send(1, 0, 8); // for a receive of b
     b.send(2, 0, 8); // for a receive of a
     b.expect(&[(2, S::RNR_RETRY_EXC_ERR)]);

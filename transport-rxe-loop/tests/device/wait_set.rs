@@ -24,15 +24,15 @@ fn late() -> Option<Instant> {
 /// A queue of a set, on a channel of its own.
 fn queue(set: &mut Set, context: &Context, capacity: u32) -> QueueId {
     let channel = set.add_channel(context.create_channel().unwrap()).unwrap();
-    let cq = context.create_cq(capacity, set.channel(channel)).unwrap();
+    let cq = context.cq(capacity).channel(set.channel(channel)).create().unwrap();
     set.add_queue(CompletionQueue::new(cq))
 }
 
 /// A sender, and a queue pair of this context that completes in a queue of the set.
 fn receiver(context: &Context, set: &Set, queue: QueueId) -> (End, QueuePair) {
     let mut sender = End::new();
-    let init = QpInit { caps: CAPS, ..QpInit::new(set.queue(queue).unwrap().get_ref()) };
-    let mut qp = context.alloc_pd().unwrap().create_qp(&init).unwrap();
+    let pd = context.alloc_pd().unwrap();
+    let mut qp = pd.qp(set.queue(queue).unwrap()).caps(CAPS).create().unwrap();
     connect(&mut sender.qp, &mut qp);
     (sender, qp)
 }
@@ -61,7 +61,7 @@ fn everything_comes(seed: u64) {
     for count in [2, 1] {
         let channel = context.create_channel().unwrap();
         for _ in 0..count {
-            let cq = context.create_cq(64, Some(&channel)).unwrap();
+            let cq = context.cq(64).channel(&channel).create().unwrap();
             let handle = cq.handle();
             let cq = CompletionQueue::new(FaultInjector::<_, 32>::new(cq, &faults));
             queues.insert(set.add_queue(cq), handle);
@@ -72,8 +72,7 @@ fn everything_comes(seed: u64) {
     let (mut handlers, mut senders, mut qps) = (HashMap::new(), Vec::new(), Vec::new());
     for (&id, cq) in &queues {
         let mut sender = End::new();
-        let init = QpInit { caps: CAPS, recv_cq: cq, ..QpInit::new(&sender.cq) };
-        let mut qp = sender.pd.create_qp(&init).unwrap();
+        let mut qp = sender.pd.qp(&sender.cq).caps(CAPS).recv_cq(cq).create().unwrap();
         connect(&mut sender.qp, &mut qp);
         (0..EACH).for_each(|wr_id| qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap());
         handlers.insert(qp.number(), (id, Vec::new()));
@@ -179,8 +178,8 @@ fn x06_another_process_wakes_a_set() {
     let mut ends: Vec<_> = (0..2)
         .map(|nth| {
             let queue = queue(&mut set, &context, 16);
-            let init = QpInit { caps: CAPS, ..QpInit::new(set.queue(queue).unwrap().get_ref()) };
-            let mut qp = pd.create_qp(&init).unwrap();
+            let init = pd.qp(set.queue(queue).unwrap().get_ref()).caps(CAPS);
+            let mut qp = init.create().unwrap();
             qp.connect_to(sender.numbers[nth]).unwrap();
             sender.expect(&format!("use {nth}"), "done");
             sender.expect(&format!("connect {}", qp.number()), "done");

@@ -59,7 +59,7 @@ fn q06_a_queue_pair_that_is_its_own_peer_does_not_wait_for_itself() {
 
 /// Opens a window and takes its key away, again and again, while it writes to its peer.
 fn open_and_shut(end: &mut End, opening: &Opening, there: RemoteAddr) {
-    let sge = [end.region.sge(0, 8192).unwrap()];
+    let sge = [end.region.sge(..8192).unwrap()];
     for round in 0..2000 {
         let bind = opening.bind(Access::REMOTE_WRITE);
         end.qp
@@ -92,7 +92,7 @@ fn q06_of_two_who_bind_a_window_at_once_one_does() {
     for _ in 0..200 {
         let (_a, mut b) = pair();
         let mut d = End::new();
-        d.qp = b.pd.create_qp(&QpInit::new(&d.cq)).unwrap();
+        d.qp = b.pd.qp(&d.cq).create().unwrap();
         d.qp.connect_to(d.qp.number()).unwrap();
         let opening = Opening::of(&b);
         let bind = opening.bind(Access::REMOTE);

@@ -1,13 +1,11 @@
 //! Further processes of a test: the test binary again, running an ignored test that plays a part. Tests and actors
 //! exchange orders and answers line by line.
 
-use std::fmt;
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use rustix::thread::gettid;

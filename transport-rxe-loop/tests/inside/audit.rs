@@ -26,13 +26,12 @@ impl Estate {
         let mut count = |place, kind: fn(&mut Self) -> &mut usize| {
             *kind(all.entry(place).or_default()) += 1;
         };
-        holders(device.engine.qps()).for_each(|place| count(place, |it| &mut it.qps));
-        holders(device.memory.mrs()).for_each(|place| count(place, |it| &mut it.mrs));
-        holders(device.completions.cqs()).for_each(|place| count(place, |it| &mut it.cqs));
-        holders(device.engine.srqs()).for_each(|place| count(place, |it| &mut it.srqs));
-        holders(device.completions.channels())
-            .for_each(|place| count(place, |it| &mut it.channels));
-        device.shm.arena().holders().for_each(|place| count(place, |it| &mut it.granules));
+        holders(&device.engine.qps).for_each(|place| count(place, |it| &mut it.qps));
+        holders(&device.memory.mrs).for_each(|place| count(place, |it| &mut it.mrs));
+        holders(&device.completions.cqs).for_each(|place| count(place, |it| &mut it.cqs));
+        holders(&device.engine.srqs).for_each(|place| count(place, |it| &mut it.srqs));
+        holders(&device.completions.channels).for_each(|place| count(place, |it| &mut it.channels));
+        device.shm.arena.holders().for_each(|place| count(place, |it| &mut it.granules));
         all
     }
 
@@ -67,7 +66,7 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
     let is_dead = |&(_, holder): &(String, AttachmentKey)| device.shm.is_dead(holder);
     let locks = held(device).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
-    for (index, slot) in device.engine.qps().all() {
+    for (index, slot) in device.engine.qps.all() {
         let is_free = slot.life().attachment().is_none();
         if is_free && slot.send.in_flight.are_open(&ChangeFence::after_change()) {
             found.push(format!("the copy guard of queue pair {}", index.get()));
@@ -81,10 +80,10 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
 pub fn held(device: &'static Device) -> Vec<(String, AttachmentKey)> {
     let (frees, arena) = (device.shm.frees(), device.shm.allocates());
     let mut all = vec![("the sweep's".to_owned(), frees), ("the arena's".to_owned(), arena)];
-    all.extend(device.memory.stripes().iter().map(|stripe| ("a stripe".to_owned(), stripe)));
-    all.extend(named("completion queue", device.completions.cqs(), |slot| &slot.fanin.lock));
-    all.extend(named("shared receive queue", device.engine.srqs(), |slot| slot.pool.lock()));
-    all.extend(named("queue pair", device.engine.qps(), |slot| &slot.receive_lock));
+    all.extend(device.memory.stripes.iter().map(|stripe| ("a stripe".to_owned(), stripe)));
+    all.extend(named("completion queue", &device.completions.cqs, |slot| &slot.fanin.lock));
+    all.extend(named("shared receive queue", &device.engine.srqs, |slot| slot.pool.lock()));
+    all.extend(named("queue pair", &device.engine.qps, |slot| &slot.receive_lock));
     all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
 }
 
@@ -99,10 +98,10 @@ fn named<T: Entry>(
 /// The files beside the fabric whose channel or region does not exist.
 fn files(device: &'static Device) -> impl Iterator<Item = String> {
     let path = device.shm.path();
-    let channels = device.completions.channels().all();
+    let channels = device.completions.channels.all();
     let channels = channels.filter(|(_, slot)| slot.life().attachment().is_some());
     let fifos = channels.map(|(index, _)| path.fifo(index.get()));
-    let regions = device.memory.mrs().all();
+    let regions = device.memory.mrs.all();
     let regions =
         regions.filter_map(|(index, slot)| Some(path.memory(index.get(), slot.life().holder()?.1)));
     let known: Vec<_> = fifos.chain(regions).collect();

@@ -22,7 +22,7 @@ pub struct Side {
 impl Side {
     pub fn new(context: &Context) -> Self {
         let channel = EventChannel::new(context).unwrap();
-        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+        let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
         Self { channel, id }
     }
 

@@ -28,31 +28,31 @@ impl Fixture {
     }
 
     pub fn with(context: Context) -> Self {
-        let device = context.device();
-        let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(16, None).unwrap());
+        let device = context.device;
+        let (pd, cq) = (context.alloc_pd().unwrap(), context.cq(16).create().unwrap());
         Self { context, device, pd, cq }
     }
 
     /// The attributes of a queue pair of this type.
-    pub fn init(&self, qp_type: QpType) -> QpInit<'_> {
-        QpInit { qp_type, ..QpInit::new(&self.cq) }
+    pub fn init(&self, qp_type: QpType) -> QpBuilder<'_, ProtectionDomain> {
+        self.pd.qp(&self.cq).qp_type(qp_type)
     }
 
     /// A new RC queue pair.
     pub fn qp(&self) -> QueuePair {
-        self.create(&self.init(QpType::Rc))
+        self.create(&self.init(QpType::RC))
     }
 
-    pub fn create(&self, init: &QpInit<'_>) -> QueuePair {
+    pub fn create(&self, init: &QpBuilder<'_, ProtectionDomain>) -> QueuePair {
         self.pd.create_qp(init).unwrap()
     }
 
     /// An RC queue pair that is its own peer.
     pub fn own_peer(&self) -> QueuePair {
-        self.own_peer_of(&self.init(QpType::Rc))
+        self.own_peer_of(&self.init(QpType::RC))
     }
 
-    pub fn own_peer_of(&self, init: &QpInit<'_>) -> QueuePair {
+    pub fn own_peer_of(&self, init: &QpBuilder<'_, ProtectionDomain>) -> QueuePair {
         let mut qp = self.create(init);
         qp.connect_to(qp.number()).unwrap();
         qp
@@ -69,10 +69,10 @@ impl Fixture {
 
     /// A UD queue pair that receives with queue key 1.
     pub fn datagrams(&self) -> QueuePair {
-        self.datagrams_of(&self.init(QpType::Ud))
+        self.datagrams_of(&self.init(QpType::UD))
     }
 
-    pub fn datagrams_of(&self, init: &QpInit<'_>) -> QueuePair {
+    pub fn datagrams_of(&self, init: &QpBuilder<'_, ProtectionDomain>) -> QueuePair {
         let mut qp = self.create(init);
         qp.activate(&Port::new(1), 1).unwrap();
         qp
@@ -80,7 +80,7 @@ impl Fixture {
 
     /// A shared receive queue.
     pub fn srq(&self, max_wr: u32) -> SharedReceiveQueue {
-        self.pd.create_srq(&SrqInit { max_wr, max_sge: 1 }).unwrap()
+        self.pd.create_srq(&SrqInit::new(max_wr)).unwrap()
     }
 
     /// Memory that may be written to and read from, by the peer too.
@@ -91,12 +91,12 @@ impl Fixture {
     /// How datagrams reach this port.
     pub fn ah(&self) -> AddressHandle {
         let here = self.context.port(1).unwrap();
-        self.pd.create_ah(&AddressVector::of(&here, here.gid, here.lid)).unwrap()
+        self.pd.create_ah(&AddressVector::new(&here, here.gid, here.lid)).unwrap()
     }
 
     /// Another completion queue.
     pub fn another_cq(&self) -> Cq {
-        self.context.create_cq(16, None).unwrap()
+        self.context.cq(16).create().unwrap()
     }
 
     /// The table entry of a queue pair.
@@ -106,7 +106,7 @@ impl Fixture {
 
     /// A process pushes a completion to the queue, and dies before it has settled it.
     pub fn dies_pushing(&self, wc: &Wc, tag: u32) {
-        push::die_pushing(self.device.completions, self.cq.queue().index, DEAD, wc, tag);
+        push::die_pushing(self.device.completions, self.cq.handle.queue.index, DEAD, wc, tag);
     }
 
     /// The completions that are there.
@@ -144,7 +144,7 @@ pub fn heap(
 #[track_caller]
 pub fn polled(cq: &mut Cq) -> Vec<(u64, WcStatus)> {
     let mut wcs = [Wc::default(); 32];
-    let count = cq.poll(&mut wcs).unwrap();
+    let count = cq.poll_into(&mut wcs).unwrap();
     wcs[..count].iter().map(|wc| (wc.wr_id(), wc.status())).collect()
 }
 
@@ -152,7 +152,7 @@ pub fn polled(cq: &mut Cq) -> Vec<(u64, WcStatus)> {
 #[track_caller]
 pub fn next_wc(cq: &mut Cq) -> (u64, WcStatus) {
     let mut wcs = [Wc::default()];
-    until("it completes", || cq.poll(&mut wcs).unwrap() == 1);
+    until("it completes", || cq.poll_into(&mut wcs).unwrap() == 1);
     (wcs[0].wr_id(), wcs[0].status())
 }
 
@@ -185,7 +185,7 @@ pub fn before<T: Send>(free: impl FnOnce(), what: impl FnOnce() -> T + Send) -> 
 /// Connects to the queue pair with this number, with these attributes of the last step.
 pub fn connect_with(qp: &mut QueuePair, peer: u32, rts: QpAttr) {
     let port = qp.claimed.queue.engine.port.attributes();
-    let to = Endpoint { lid: port.lid, gid: port.gid, ..Endpoint::new(peer) };
+    let to = Endpoint::new(peer).lid(port.lid).gid(port.gid);
     for step in [QpAttr::init(&port, Access::REMOTE), QpAttr::rtr(&port, &to), rts] {
         qp.modify(&step).unwrap();
     }

@@ -19,15 +19,14 @@ const ROUND: Duration = Duration::from_millis(400);
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Small, so that random writes hit something.
-pub const LIMITS: Limits = Limits {
-    queue_pairs: 32,
-    completion_queues: 32,
-    memory_regions: 32,
-    shared_receive_queues: 8,
-    channels: 32,
-    processes: 8,
-    bytes: 2 << 20,
-};
+pub const LIMITS: Limits = Limits::USUAL
+    .queue_pairs(32)
+    .completion_queues(32)
+    .memory_regions(32)
+    .shared_receive_queues(8)
+    .channels(32)
+    .processes(8)
+    .bytes(2 << 20);
 
 fn fabric() -> String {
     std::env::var(FABRIC).expect("started by another test")

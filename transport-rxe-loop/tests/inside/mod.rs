@@ -14,4 +14,5 @@ mod name_space;
 mod observing;
 mod opening;
 pub mod prelude;
+mod protocol;
 pub mod subscriber;

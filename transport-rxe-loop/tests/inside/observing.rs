@@ -8,10 +8,10 @@ use crate::inside::attaching;
 use crate::inside::hostile::LIMITS;
 use crate::inside::prelude::*;
 use crate::lifecycle::device::FORMAT;
-use crate::observe::{ObserveError, Observer, Snapshot};
+use crate::observe::{FabricObserver, ObserveError, Snapshot};
 use crate::shm::error::AttachError;
 use crate::shm::file;
-use crate::shm::header::{self, NotOurs};
+use crate::shm::header::{self, ForeignFileError};
 use crate::shm::liveness::{Gate, Liveness};
 use crate::shm::name::FabricPath;
 use crate::shm::plan::Plan;
@@ -30,15 +30,15 @@ impl Copy {
     fn new() -> Self {
         let fixture = Fixture::of(OpenOptions::new().limits(LIMITS));
         let channel = fixture.context.create_channel().unwrap();
-        let mut armed = fixture.context.create_cq(8, Some(&channel)).unwrap();
+        let mut armed = fixture.context.cq(8).channel(&channel).create().unwrap();
         assert_eq!(armed.arm(Notify::Next), Ok(Armed::Armed));
         let (mut qps, srq) = (fixture.pair(), fixture.srq(4));
         let region = fixture.region(64);
         let send = || SendWr::send_inline(1, b"x");
-        qps[1].post_recv(&[RecvWr::new(1, &[region.sge(0, 8).unwrap()])]).unwrap();
+        qps[1].post_recv(&[RecvWr::new(1, &[region.sge(..8).unwrap()])]).unwrap();
         // The second one waits.
         qps[0].post_send(&[send(), send()]).unwrap();
-        let of_srq = fixture.create(&QpInit { srq: Some(&srq), ..QpInit::new(&fixture.cq) });
+        let of_srq = fixture.create(&fixture.pd.qp(&fixture.cq).srq(&srq));
         let (directory, from) = (Directory::new(), fixture.device.shm.path().file());
         std::fs::copy(from, directory.path().file()).unwrap();
         let file = File::options().read(true).write(true).open(directory.path().file()).unwrap();
@@ -51,14 +51,14 @@ impl Copy {
         self.directory.path()
     }
 
-    fn observer(&self) -> Observer {
-        Observer::at(self.path()).unwrap()
+    fn observer(&self) -> FabricObserver {
+        FabricObserver::at(self.path()).unwrap()
     }
 }
 
 /// A snapshot, with all that is made of it. It comes in time.
 #[track_caller]
-fn look(observer: &mut Observer) -> Snapshot {
+fn look(observer: &mut FabricObserver) -> Snapshot {
     let start = Instant::now();
     let seen = observer.snapshot();
     let waits = seen.waits();
@@ -109,7 +109,7 @@ fn x04_what_is_scribbled_into_the_fabric_harms_no_observer() {
             look(&mut observer);
         }
         // Another observer may find the header damaged, or not.
-        if let Ok(mut another) = Observer::at(copy.path()) {
+        if let Ok(mut another) = FabricObserver::at(copy.path()) {
             look(&mut another);
         }
     }
@@ -126,8 +126,9 @@ fn a_fabric_that_is_truncated_while_it_is_observed_reads_as_zeros() {
         let seen = look(&mut observer);
         assert!(seen.missing_bytes >= tables - len, "{len}: {}", seen.missing_bytes);
         assert_eq!(seen.queue_pairs.len(), if len == tables { 3 } else { 0 }, "{len}");
-        let again = Observer::at(copy.path()).unwrap_err();
-        let why = if len == 0 { NotOurs::Magic } else { NotOurs::Truncated { len } };
+        let again = FabricObserver::at(copy.path()).unwrap_err();
+        let why =
+            if len == 0 { ForeignFileError::Magic } else { ForeignFileError::Truncated { len } };
         assert!(
             matches!(again, ObserveError::NotOurs { why: found, .. } if found == why),
             "{len}: {again}"
@@ -138,14 +139,14 @@ fn a_fabric_that_is_truncated_while_it_is_observed_reads_as_zeros() {
 #[test]
 fn what_is_no_fabric_is_refused() {
     let directory = Directory::new();
-    let open = || Observer::at(directory.path()).map(drop).unwrap_err();
+    let open = || FabricObserver::at(directory.path()).map(drop).unwrap_err();
     assert!(matches!(open(), ObserveError::NoSuchFabric { name } if name == "x"));
     let file = directory.path().file();
     let version = *b"rxe-loop\x63\0\0\0\0\0\0\0";
     for (content, why) in [
-        (&b""[..], NotOurs::Magic),
-        (&[7; 9000], NotOurs::Magic),
-        (&version, NotOurs::Version { found: 0x63 }),
+        (&b""[..], ForeignFileError::Magic),
+        (&[7; 9000], ForeignFileError::Magic),
+        (&version, ForeignFileError::Version { found: 0x63 }),
     ] {
         std::fs::write(&file, content).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -166,7 +167,7 @@ fn what_is_no_fabric_is_refused() {
 fn an_observer_of_its_own_process_leaves_the_lock_of_its_name() {
     let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
     let (directory, here) = attaching::attached();
-    let named = || here.alive(here.owner());
+    let named = || here.alive(here.owner);
     assert_eq!(named(), me);
     for _ in 0..3 {
         drop(Reader::open(directory.path(), &attaching::FORMAT).unwrap());
@@ -185,7 +186,7 @@ fn an_observer_that_came_before_its_process_attached_leaves_the_lock_as_well() {
     let here = directory.attach();
     drop(reader);
     let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
-    assert_eq!(here.alive(here.owner()), me);
+    assert_eq!(here.alive(here.owner), me);
     other.finish();
 }
 
@@ -198,7 +199,7 @@ fn an_observer_waits_for_a_fabric_that_is_being_made() {
     header::write(file.as_fd(), &shape, &FORMAT).unwrap();
     let gate = Gate::pass(file.as_fd(), Instant::now()).unwrap().unwrap();
     assert!(file::link(file.as_fd(), &path).unwrap());
-    let observes = || Reader::open(path.clone(), &FORMAT).map(|reader| *reader.shape());
+    let observes = || Reader::open(path.clone(), &FORMAT).map(|reader| reader.shape);
     let goes_on = || {
         file::reserve(file.as_fd(), &path, bytes).unwrap();
         drop(gate);

@@ -30,7 +30,7 @@ const LOCKED: u64 = 4 << 20;
 
 /// What a process is to open the device by.
 fn options(fabric: &str) -> OpenOptions {
-    OpenOptions::new().fabric(fabric).limits(Limits { bytes: BYTES, ..Limits::default() })
+    OpenOptions::new().fabric(fabric).limits(Limits::default().bytes(BYTES))
 }
 
 /// Lowers the limit of a resource.
@@ -127,7 +127,7 @@ fn opens() {
 fn refused_later(context: &Context, thread: bool) -> (Errno, String) {
     if thread {
         let channel = context.create_channel().unwrap();
-        let mut cq = context.create_cq(16, Some(&channel)).unwrap();
+        let mut cq = context.cq(16).channel(&channel).create().unwrap();
         let why = cq.moderate(4, 1000).unwrap_err();
         return (why.errno(), why.to_string());
     }

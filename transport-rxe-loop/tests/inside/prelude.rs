@@ -8,25 +8,25 @@ pub use std::time::{Duration, Instant};
 
 pub use cq_core::transport::{Arm, Armed, Block, Events, Notify, PollCq, PollError, Woken};
 pub use cq_core::wc::{Failed, Wc, WcStatus};
-pub use cq_verbs::async_event::AsyncEventType;
-pub use cq_verbs::async_event::{AsyncEvents, BlockAsync};
-pub use cq_verbs::post::{Post, Refused};
+pub use cq_verbs::async_event::{AsyncEventType, AsyncEvents, BlockAsync};
+pub use cq_verbs::device::QpBuilder;
+pub use cq_verbs::post::{Post, WrError};
 pub use cq_verbs::setup::{
-    Access, AddressVector, Endpoint, MemoryOptions, Port, QpAttr, QpCaps, QpState, QpType, SrqInit,
-    inc_rkey,
+    Access, AckTimeout, AddressVector, Endpoint, MemoryOptions, Port, QpAttr, QpCaps, QpState,
+    QpType, RnrTimer, SrqInit, inc_rkey,
 };
 pub use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 pub use rustix::process::Signal;
 
 pub use crate::api::ah::{AddressHandle, Destination};
 pub use crate::api::channel::CompletionChannel;
-pub use crate::api::cq::{Cq, CqInit};
+pub use crate::api::cq::Cq;
 pub use crate::api::device::Context;
 pub use crate::api::limits::Limits;
 pub use crate::api::mr::{MemoryRegion, OwnedRegion};
 pub use crate::api::open::OpenOptions;
 pub use crate::api::pd::ProtectionDomain;
-pub use crate::api::qp::{QpInit, QueuePair};
+pub use crate::api::qp::QueuePair;
 pub use crate::api::srq::SharedReceiveQueue;
 pub use crate::completion::push;
 pub use crate::engine::{complete, identity, send_queue};
@@ -51,4 +51,4 @@ pub use crate::protocol::steps::Step;
 pub use crate::protocol::tag;
 pub use crate::shm::registry::Registry;
 pub use crate::shm::table::Entry as _;
-pub use crate::sync::{self, AtomicU32, AtomicU64};
+pub(crate) use crate::sync::{self, AtomicU32, AtomicU64};

@@ -26,16 +26,21 @@ pub static ADDRESSES: Table<AddressHandle> = Table::new();
 pub fn address(attr: &ibv_ah_attr) -> AddressVector {
     let ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class, .. } = attr.grh;
     let gid = Gid(dgid.bytes());
-    let route = GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label };
+    let route = GlobalRoute::default()
+        .gid(gid)
+        .sgid_index(sgid_index)
+        .hop_limit(hop_limit)
+        .traffic_class(traffic_class)
+        .flow_label(flow_label);
     let route = (attr.is_global != 0).then_some(route);
-    AddressVector { port: attr.port_num, lid: attr.dlid, sl: attr.sl, route }
+    AddressVector::default().port(attr.port_num).lid(attr.dlid).sl(attr.sl).route(route)
 }
 
 /// The same for C.
 pub fn attr(address: &AddressVector) -> ibv_ah_attr {
-    let &AddressVector { port, lid, sl, route } = address;
+    let &AddressVector { port, lid, sl, route, .. } = address;
     let grh = route.map_or(ibv_global_route::ZEROED, |route| {
-        let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label } = route;
+        let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label, .. } = route;
         let dgid = ibv_gid { raw: gid.0 };
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
     });
@@ -120,7 +125,7 @@ mod tests {
             let ah = unsafe { ibv_create_ah(pd, &raw mut to) };
             if ah.is_null() { Err(Errno::last()) } else { Ok(ah) }
         };
-        let right = attr(&AddressVector::of(&port, port.gid, 0));
+        let right = attr(&AddressVector::new(&port, port.gid, 0));
         // SAFETY: handles of addresses stay where they are.
         assert_eq!(create(right).map(|ah| unsafe { (*ah).pd }), Ok(pd));
         let from = |sgid_index| ibv_global_route { sgid_index, ..right.grh };

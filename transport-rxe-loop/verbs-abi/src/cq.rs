@@ -6,10 +6,10 @@ use std::mem::offset_of;
 use cq_core::transport::{Arm, ArmError, Notify, PollCq};
 use cq_verbs::async_event::Element;
 use rustix_futex_sync::Mutex;
-use transport_rxe_loop::{Cq, CqInit};
+use transport_rxe_loop::Cq;
 
 use crate::channel::{self, CHANNELS, Channel};
-use crate::context::{COMP_VECTORS, OPENINGS};
+use crate::context::OPENINGS;
 use crate::errno::Errno;
 use crate::raw::child::{Alone, Renewed};
 use crate::raw::{In, Key, Kind, Out, Slot, Table, WcBuffer};
@@ -61,9 +61,6 @@ pub fn create(
     init: &ibv_cq_init_attr_ex,
     ignore_overrun: bool,
 ) -> Result<&'static Slot<Queue>, Errno> {
-    if init.comp_vector >= COMP_VECTORS as u32 {
-        return Err(Errno::INVAL);
-    }
     let opening = OPENINGS.find(context)?;
     let channel = (!init.channel.is_null()).then(|| CHANNELS.find(init.channel)).transpose()?;
     let (queue, functions) = opening.with(|open| {
@@ -72,8 +69,10 @@ pub fn create(
             if channel.is_some_and(|channel| channel.id != open.id) {
                 return Err(Errno::INVAL);
             }
-            let (capacity, channel) = (init.cqe, channel.map(|channel| &channel.channel));
-            Ok(open.device.create_cq_with(&CqInit { capacity, channel, ignore_overrun })?)
+            let channel = channel.map(|channel| &channel.channel);
+            let new = open.device.cq(init.cqe).channel(channel).comp_vector(init.comp_vector);
+            let new = if ignore_overrun { new.ignore_overrun() } else { new };
+            Ok(new.create()?)
         })?;
         let (mut cq, device) = (cq?, &open.device);
         if !device.is_strict() {
@@ -133,7 +132,7 @@ pub fn tell_demand(cq: *const ibv_cq, qp_num: u32) {
 impl Queue {
     fn tell_demand(&mut self, qp_num: u32) {
         let Some(device) = &self.strict_device else { return };
-        let demand = self.cq.demand();
+        let demand = self.cq.handle().demand();
         if demand.missing() == 0 || demand.missing() < 2 * self.told {
             return;
         }
@@ -162,8 +161,8 @@ impl Queue {
     /// EOVERFLOW: it has overrun. ENODEV: this is a forked child.
     #[inline(always)]
     fn poll_into(&mut self, mut buffer: WcBuffer<'_>) -> Result<usize, Errno> {
-        if buffer.capacity() <= self.cq.capacity() as usize {
-            return Ok(self.cq.poll(buffer.part(0, buffer.capacity()))?);
+        if buffer.capacity() <= self.cq.capacity() {
+            return Ok(self.cq.poll_into(buffer.part(0, buffer.capacity()))?);
         }
         self.poll_in_parts(buffer)
     }
@@ -174,11 +173,11 @@ impl Queue {
     /// As above.
     #[cold]
     fn poll_in_parts(&mut self, mut buffer: WcBuffer<'_>) -> Result<usize, Errno> {
-        let most = self.cq.capacity() as usize;
+        let most = self.cq.capacity();
         let mut polled = 0;
         loop {
             let asked = most.min(buffer.capacity() - polled);
-            let came = match self.cq.poll(buffer.part(polled, asked)) {
+            let came = match self.cq.poll_into(buffer.part(polled, asked)) {
                 Err(why) if polled == 0 => return Err(why.into()),
                 // A failure stays, and is told next time.
                 came => came.unwrap_or_default(),

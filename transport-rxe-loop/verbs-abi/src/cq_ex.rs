@@ -76,7 +76,7 @@ fn find(cq: *const ibv_cq_ex) -> Result<&'static Slot<Queue>, Errno> {
 #[inline]
 fn advance(slot: &'static Slot<Queue>) -> Result<(), Errno> {
     let mut next = [Wc::default()];
-    let polled = slot.with(|queue| queue.cq.poll(&mut next)).map_err(|_| Errno::INVAL)??;
+    let polled = slot.with(|queue| queue.cq.poll_into(&mut next)).map_err(|_| Errno::INVAL)??;
     if polled == 0 {
         return Err(Errno::NOENT);
     }

@@ -70,9 +70,9 @@ impl Draft {
     /// EOPNOTSUPP: the type does not have all of the operations.
     pub fn new(qp_type: QpType, ops: Option<u32>) -> Result<Self, Errno> {
         let all = match qp_type {
-            QpType::Rc => OF_RELIABLE,
-            QpType::Uc => OF_CONNECTIONS,
-            QpType::Ud => OF_DATAGRAMS,
+            QpType::RC => OF_RELIABLE,
+            QpType::UC => OF_CONNECTIONS,
+            _ => OF_DATAGRAMS,
         };
         if ops.unwrap_or_default() & !all != 0 {
             return Err(Errno::OPNOTSUPP);
@@ -88,7 +88,7 @@ impl Draft {
     /// Capacities of which the operations can be had: an atomic write's bytes are inline.
     pub fn suffice(&self, caps: QpCaps) -> QpCaps {
         let least = if self.has(IBV_QP_EX_WITH_ATOMIC_WRITE) { WORD as u32 } else { 0 };
-        QpCaps { max_inline: caps.max_inline.max(least), ..caps }
+        caps.max_inline(caps.max_inline.max(least))
     }
 
     fn has(&self, op: u32) -> bool {

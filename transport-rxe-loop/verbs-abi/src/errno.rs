@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::ptr;
 
 use cq_core::transport::{ArmError, EventError, PollError};
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use cq_verbs::setup::{
     AddressError, ArmLimitError, CreateError, DeviceError, ModerateError, ModifyError,
     RegisterError, ResizeError,
@@ -145,9 +145,9 @@ numbers! {
         PollError::Overrun { .. } | PollError::Failed => Errno::OVERFLOW;
         _ => Errno::IO;
     }
-    Refused {
-        Refused::QueueFull => Errno::NOMEM;
-        Refused::Device(code) | Refused::Unknown(code) => Errno::of(code);
+    WrError {
+        WrError::QueueFull => Errno::NOMEM;
+        WrError::Device(code) | WrError::Unknown(code) => Errno::of(code);
         _ => Errno::INVAL;
     }
 }
@@ -183,7 +183,7 @@ mod tests {
                 PollError::Device(number).into(),
                 ArmError::Device(number).into(),
                 EventError::Device(number).into(),
-                Refused::Device(number).into(),
+                WrError::Device(number).into(),
             ];
             assert_eq!(said, [Errno::of(number); 4]);
         }
@@ -193,12 +193,12 @@ mod tests {
             assert_eq!(Errno::from(overrun), Errno::OVERFLOW);
         }
         assert_eq!(Errno::from(ArmError::NoChannel), Errno::INVAL);
-        assert_eq!(Errno::from(Refused::QueueFull), Errno::NOMEM);
+        assert_eq!(Errno::from(WrError::QueueFull), Errno::NOMEM);
         for refused in [
-            Refused::TooManySges { max: 1 },
-            Refused::InlineTooLong { max: 1 },
-            Refused::WrongState,
-            Refused::SharedReceives,
+            WrError::TooManySges { max: 1 },
+            WrError::InlineTooLong { max: 1 },
+            WrError::WrongState,
+            WrError::SharedReceives,
         ] {
             assert_eq!(Errno::from(refused), Errno::INVAL, "{refused:?}");
         }

@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use cq_verbs::setup::{Access, QpAttr, QpAttrMask, QpState};
+use cq_verbs::setup::{Access, AckTimeout, Mtu, QpAttr, QpAttrMask, QpState, RnrTimer};
 
 use crate::ah;
 use crate::cq;
@@ -75,18 +75,25 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
         QpAttrMask::PORT => all.port(attr.port_num),
         QpAttrMask::QKEY => all.qkey(attr.qkey),
         QpAttrMask::AV => all.av(ah::address(&attr.ah_attr)),
-        QpAttrMask::PATH_MTU => all.path_mtu(port::bytes_of(attr.path_mtu)?),
-        QpAttrMask::TIMEOUT => all.timeout(attr.timeout),
+        QpAttrMask::PATH_MTU => all.path_mtu(Mtu::from_number(attr.path_mtu).ok_or(Errno::INVAL)?),
+        QpAttrMask::TIMEOUT => all.timeout(ack_timeout(attr.timeout)?),
         QpAttrMask::RETRY_CNT => all.retry_cnt(attr.retry_cnt),
         QpAttrMask::RNR_RETRY => all.rnr_retry(attr.rnr_retry),
         QpAttrMask::RQ_PSN => all.rq_psn(attr.rq_psn),
         QpAttrMask::MAX_QP_RD_ATOMIC => all.max_rd_atomic(attr.max_rd_atomic),
-        QpAttrMask::MIN_RNR_TIMER => all.min_rnr_timer(attr.min_rnr_timer),
+        QpAttrMask::MIN_RNR_TIMER => {
+            all.min_rnr_timer(RnrTimer::from_number(attr.min_rnr_timer).ok_or(Errno::INVAL)?)
+        }
         QpAttrMask::SQ_PSN => all.sq_psn(attr.sq_psn),
         QpAttrMask::MAX_DEST_RD_ATOMIC => all.max_dest_rd_atomic(attr.max_dest_rd_atomic),
         QpAttrMask::DEST_QPN => all.dest_qp_num(attr.dest_qp_num),
         _ => return Err(Errno::INVAL),
     })
+}
+
+/// A local ACK timeout. EINVAL: it has more than five bits.
+pub fn ack_timeout(number: u8) -> Result<AckTimeout, Errno> {
+    AckTimeout::from_number(number).ok_or(Errno::INVAL)
 }
 
 fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
@@ -113,7 +120,7 @@ pub fn put(given: &QpAttr, attr: &mut ibv_qp_attr) {
         pkey_index: given.pkey_index.unwrap_or_default(),
         port_num: given.port.unwrap_or_default(),
         ah_attr: given.av.as_ref().map_or(ibv_ah_attr::ZEROED, ah::attr),
-        path_mtu: given.path_mtu.map_or(IBV_MTU_256, port::mtu),
+        path_mtu: given.path_mtu.map_or(IBV_MTU_256, Mtu::number),
         qkey: given.qkey.unwrap_or_default(),
         rq_psn: given.rq_psn.unwrap_or_default(),
         sq_psn: given.sq_psn.unwrap_or_default(),
@@ -121,8 +128,8 @@ pub fn put(given: &QpAttr, attr: &mut ibv_qp_attr) {
         qp_access_flags: given.access.unwrap_or_default().bits(),
         max_rd_atomic: given.max_rd_atomic.unwrap_or_default(),
         max_dest_rd_atomic: given.max_dest_rd_atomic.unwrap_or_default(),
-        min_rnr_timer: given.min_rnr_timer.unwrap_or_default(),
-        timeout: given.timeout.unwrap_or_default(),
+        min_rnr_timer: given.min_rnr_timer.map_or(0, RnrTimer::number),
+        timeout: given.timeout.map_or(0, AckTimeout::number),
         retry_cnt: given.retry_cnt.unwrap_or_default(),
         rnr_retry: given.rnr_retry.unwrap_or_default(),
         cap: attr.cap,

@@ -86,8 +86,8 @@ fn attr(found: &Port, gids: usize) -> ibv_port_attr {
         if found.is_ethernet { IBV_LINK_LAYER_ETHERNET } else { IBV_LINK_LAYER_INFINIBAND };
     ibv_port_attr {
         state: IBV_PORT_ACTIVE,
-        max_mtu: mtu(found.mtu),
-        active_mtu: mtu(found.mtu),
+        max_mtu: found.mtu.number(),
+        active_mtu: found.mtu.number(),
         gid_tbl_len: gids as c_int,
         max_msg_sz: found.max_msg_size.try_into().unwrap_or(u32::MAX),
         pkey_tbl_len: PKEYS,
@@ -98,22 +98,6 @@ fn attr(found: &Port, gids: usize) -> ibv_port_attr {
         phys_state: LINK_UP,
         link_layer: link_layer as u8,
         ..ibv_port_attr::ZEROED
-    }
-}
-
-/// The bytes of the smallest [`ibv_mtu`]; each further one is twice as long.
-const SMALLEST: u32 = 256;
-
-/// The [`ibv_mtu`] of so many bytes.
-pub const fn mtu(bytes: u32) -> ibv_mtu {
-    IBV_MTU_256 + (bytes / SMALLEST).ilog2()
-}
-
-/// The bytes of an [`ibv_mtu`]. EINVAL: there is no such one.
-pub fn bytes_of(mtu: ibv_mtu) -> Result<u32, Errno> {
-    match mtu {
-        IBV_MTU_256..=IBV_MTU_4096 => Ok(SMALLEST << (mtu - IBV_MTU_256)),
-        _ => Err(Errno::INVAL),
     }
 }
 

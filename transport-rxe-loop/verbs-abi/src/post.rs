@@ -3,7 +3,7 @@
 //! Sends are put into the queue one by one as they are translated, and posted when the list ends; receives are
 //! translated into an array first, a chunk at a time. Nothing is allocated.
 
-use cq_verbs::post::{Post, PostError};
+use cq_verbs::post::PostError;
 use cq_verbs::wr::{Data, RecvWr, SendOp, SendWr};
 use heapless::Vec;
 use transport_rxe_loop::{Batch, QpType, QueuePair};
@@ -162,7 +162,7 @@ fn add(
         #[inline(always)]
         |op| {
             let request = SendWr { wr_id, op, flags, data };
-            if qp_type != QpType::Ud || !matches!(op, SendOp::Send { .. }) {
+            if qp_type != QpType::UD || !matches!(op, SendOp::Send { .. }) {
                 return Ok(batch.put(&request)?);
             }
             put_to(batch, &request, destination(wr)?)

@@ -6,7 +6,7 @@ use std::ptr;
 
 use cq_verbs::async_event::Element;
 use cq_verbs::setup::{QpCaps, QpType};
-use transport_rxe_loop::{CqHandle, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
+use transport_rxe_loop::{ProtectionDomain, QueuePair, SharedReceiveQueue};
 
 use crate::cq::QUEUES;
 use crate::draft::Draft;
@@ -57,7 +57,7 @@ pub fn create(
     init: &mut ibv_qp_init_attr,
     ops: Option<u32>,
 ) -> Result<*mut ibv_qp, Errno> {
-    let qp_type = type_of_c(init.qp_type)?;
+    let qp_type = QpType(init.qp_type);
     let draft = Draft::new(qp_type, ops)?;
     let caps = draft.suffice(caps_of_c(init.cap));
     let ((qp, id, functions), context) = make_in(pd, |domain| {
@@ -88,28 +88,14 @@ pub fn create(
     Ok(slot.face())
 }
 
-/// A type, as C gives it.
-///
-/// # Errors
-/// EOPNOTSUPP: the device does not have it.
-pub const fn type_of_c(qp_type: ibv_qp_type) -> Result<QpType, Errno> {
-    match qp_type {
-        IBV_QPT_RC => Ok(QpType::Rc),
-        IBV_QPT_UC => Ok(QpType::Uc),
-        IBV_QPT_UD => Ok(QpType::Ud),
-        _ => Err(Errno::OPNOTSUPP),
-    }
-}
-
 /// Capacities, as C gives them.
 pub const fn caps_of_c(cap: ibv_qp_cap) -> QpCaps {
-    QpCaps {
-        max_send_wr: cap.max_send_wr,
-        max_recv_wr: cap.max_recv_wr,
-        max_send_sge: cap.max_send_sge,
-        max_recv_sge: cap.max_recv_sge,
-        max_inline: cap.max_inline_data,
-    }
+    QpCaps::USUAL
+        .max_send_wr(cap.max_send_wr)
+        .max_recv_wr(cap.max_recv_wr)
+        .max_send_sge(cap.max_send_sge)
+        .max_recv_sge(cap.max_recv_sge)
+        .max_inline(cap.max_inline_data)
 }
 
 /// Capacities, for C.
@@ -129,11 +115,12 @@ fn create_in(
     init: &ibv_qp_init_attr,
     (qp_type, caps): (QpType, QpCaps),
 ) -> Result<QueuePair, Errno> {
-    let handle = |cq| QUEUES.find(cq)?.with(|queue| CqHandle::clone(&queue.cq));
+    let handle = |cq| QUEUES.find(cq)?.with(|queue| queue.cq.handle());
     let (send_cq, recv_cq) = (&handle(init.send_cq)?, &handle(init.recv_cq)?);
     let sq_sig_all = init.sq_sig_all != 0;
     let create = |srq: Option<&SharedReceiveQueue>| {
-        Ok(pd.create_qp(&QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all })?)
+        let init = pd.qp(send_cq).recv_cq(recv_cq).srq(srq).qp_type(qp_type).caps(caps);
+        Ok(init.sq_sig_all(sq_sig_all).create()?)
     };
     match init.srq.is_null() {
         true => create(None),

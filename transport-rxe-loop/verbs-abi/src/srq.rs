@@ -46,7 +46,7 @@ pub fn create(
     srq_context: *mut c_void,
     attr: &mut ibv_srq_attr,
 ) -> Result<*mut ibv_srq, Errno> {
-    let wanted = SrqInit { max_wr: attr.max_wr, max_sge: attr.max_sge };
+    let wanted = SrqInit::new(attr.max_wr).max_sge(attr.max_sge);
     let (shared, context) = make_in(pd, |Domain { pd, id, .. }| {
         pd.create_srq(&wanted).map(|srq| Shared { srq, id: *id })
     })?;
@@ -92,7 +92,7 @@ pub fn modify_srq(
 /// `ibv_query_srq(3)`.
 pub fn query_srq(srq: *const ibv_srq, attr: Out<'_, ibv_srq_attr>) -> Result<(), Errno> {
     attr.put(SHARED.find(srq)?.with(|Shared { srq, .. }| {
-        let SrqInit { max_wr, max_sge } = srq.caps();
+        let SrqInit { max_wr, max_sge, .. } = srq.caps();
         Ok::<_, Errno>(ibv_srq_attr { max_wr, max_sge, srq_limit: srq.limit()? })
     })??)
 }

@@ -2,9 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use std::io;
-use std::ptr;
 use std::sync::Arc;
+use std::{io, ptr};
 
 use cq_core::wc::Wc;
 use rdma_sys::{

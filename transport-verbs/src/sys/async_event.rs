@@ -35,7 +35,7 @@ pub fn next(context: &Context) -> io::Result<Option<AsyncEvent>> {
     }
     // SAFETY: the library wrote it just now, and it is acknowledged after that: until then its object
     // can't be destroyed, not even by another thread that is about to.
-    let event = unsafe { describe(&raw, context.named()) };
+    let event = unsafe { describe(&raw, &context.named) };
     // SAFETY: it has been taken, and is acknowledged once.
     unsafe { ibv_ack_async_event(pointer) };
     Ok(Some(event))
@@ -55,8 +55,8 @@ unsafe fn describe(raw: &RawEvent, named: &Named) -> AsyncEvent {
     let element = unsafe {
         match event_type {
             T::CQ_ERR => named.cqs.get(object.cq).map_or(Element::Unknown, |reports| {
-                reports.polling().overran();
-                Element::Cq(reports.key())
+                reports.polling.overran();
+                Element::Cq(reports.key)
             }),
             T::QP_FATAL
             | T::QP_REQ_ERR
@@ -120,7 +120,7 @@ mod tests {
         for &known in AsyncEventType::KNOWN {
             let name = known.name().unwrap();
             let (object, expected) = match name {
-                "CQ_ERR" => (Object { cq }, Element::Cq(reports.key())),
+                "CQ_ERR" => (Object { cq }, Element::Cq(reports.key)),
                 "DEVICE_FATAL" | "WQ_FATAL" => (Object { port_num: 0 }, Element::Device),
                 _ if name.starts_with("SRQ_") => (Object { srq }, Element::Srq(5)),
                 _ if ["QP_", "PATH_", "COMM_", "SQ_"].iter().any(|of| name.starts_with(of)) => {
@@ -130,7 +130,7 @@ mod tests {
             };
             assert_eq!(described(known.0, object, &named).element, expected, "{name}");
         }
-        assert!(reports.polling().is_reported());
+        assert!(reports.polling.is_reported());
         named.cqs.remove(cq);
         named.srqs.remove(srq);
         for (event_type, object) in

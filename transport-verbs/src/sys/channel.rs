@@ -4,10 +4,9 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, ptr};
 
 use cq_core::transport::CqKey;
 use rdma_sys::{
@@ -71,7 +70,7 @@ impl Channel {
             }
             // SAFETY: so many events of the queue were taken and not acknowledged, which keeps it alive.
             let acknowledge = |count| unsafe { ibv_ack_cq_events(cq, count) };
-            match self.context.named().cqs.get(cq) {
+            match self.context.named.cqs.get(cq) {
                 Some(reports) => {
                     if let Some(key) = reports.taken(acknowledge) {
                         return Ok(Some(key));

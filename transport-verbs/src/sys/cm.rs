@@ -9,10 +9,9 @@
 mod channel;
 
 use std::ffi::{CStr, c_int};
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr;
+use std::{io, ptr};
 
 use cq_verbs::cm::{CmEvent, ConnParam};
 use rdma_sys::{

@@ -102,8 +102,10 @@ impl Drop for DeviceList {
 pub struct Context {
     raw: Object<ibv_context>,
     name: String,
-    attributes: DeviceAttr,
-    named: Named,
+    /// What the device can do at most.
+    pub attributes: DeviceAttr,
+    /// The queues that its events may name.
+    pub named: Named,
 }
 
 impl Context {
@@ -112,19 +114,16 @@ impl Context {
         self.raw.raw()
     }
 
+    /// How many completion vectors it has.
+    pub fn comp_vectors(&self) -> u32 {
+        // SAFETY: the context is open, and its fields do not change.
+        let vectors = unsafe { (*self.raw()).num_comp_vectors };
+        u32::try_from(vectors).unwrap_or(0)
+    }
+
     /// The device's name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The queues that its events may name.
-    pub const fn named(&self) -> &Named {
-        &self.named
-    }
-
-    /// What the device can do at most.
-    pub const fn attributes(&self) -> &DeviceAttr {
-        &self.attributes
     }
 
     /// `ibv_query_port(3)`.

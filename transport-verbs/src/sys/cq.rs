@@ -3,9 +3,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::io;
-use std::ptr;
 use std::sync::Arc;
+use std::{io, ptr};
 
 use rdma_sys::{
     ibv_ack_cq_events, ibv_cq, ibv_create_cq, ibv_destroy_cq, ibv_req_notify_cq, ibv_resize_cq,
@@ -34,19 +33,21 @@ impl Cq {
         context: &Arc<Context>,
         capacity: c_int,
         channel: Option<&Arc<Channel>>,
+        comp_vector: u32,
     ) -> io::Result<Self> {
+        let vector = c_int::try_from(comp_vector).unwrap_or(c_int::MAX);
         // SAFETY: the context is open.
         let polling = unsafe { Polling::new(context.raw()) };
         let reports = Arc::new(Reports::new(polling));
         let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.raw());
         // SAFETY: the context is open and the channel alive, or there is none. Every queue pair keeps the queue alive.
         let raw = unsafe {
-            let raw = ibv_create_cq(context.raw(), capacity, ptr::null_mut(), raw_channel, 0);
+            let raw = ibv_create_cq(context.raw(), capacity, ptr::null_mut(), raw_channel, vector);
             Object::new(raw, ibv_destroy_cq, check)?
         };
-        context.named().cqs.add(raw.raw(), Arc::clone(&reports));
+        context.named.cqs.add(raw.raw(), Arc::clone(&reports));
         if let Some(channel) = channel {
-            channel.queues().insert(reports.key());
+            channel.queues().insert(reports.key);
         }
         Ok(Self { raw, reports, channel: channel.cloned(), context: Arc::clone(context) })
     }
@@ -101,10 +102,10 @@ impl Drop for Cq {
         if !self.raw.is_ours() {
             return;
         }
-        trace::event!(DEBUG, cq = %self.reports.key(), "completion queue destroyed");
-        self.context.named().cqs.remove(self.raw());
+        trace::event!(DEBUG, cq = %self.reports.key, "completion queue destroyed");
+        self.context.named.cqs.remove(self.raw());
         if let Some(channel) = &self.channel {
-            channel.queues().remove(&self.reports.key());
+            channel.queues().remove(&self.reports.key);
         }
         let pending = self.reports.close();
         if pending > 0 {

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_device_has_the_extended_operations_and_tables_that_fit_into_memory() {
         let Some(context) = crate::Context::of_tests() else { return };
-        let raw = context.raw().raw();
+        let raw = context.raw.raw();
         // SAFETY: the context is open.
         let (device, port, cq) = unsafe {
             (
@@ -168,7 +168,7 @@ mod tests {
             )
         };
         assert!(device && port && cq);
-        let error = context.raw().query_gids(1 << 50).map(drop).unwrap_err();
+        let error = context.raw.query_gids(1 << 50).map(drop).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOMEM.raw_os_error()));
     }
 }

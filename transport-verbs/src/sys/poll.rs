@@ -34,7 +34,7 @@ impl Poller {
     /// How it is polled.
     #[inline]
     pub fn polling(&self) -> &Polling {
-        self.reports.polling()
+        &self.reports.polling
     }
 
     /// `ibv_poll_cq(3)`: the count, or a negative number, as [`Polling::poll`] returns it.

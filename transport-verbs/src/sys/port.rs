@@ -2,8 +2,8 @@
 
 use std::io;
 
-use cq_verbs::setup::{Gid, Port, PortState};
-use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
+use cq_verbs::setup::{Gid, Mtu, Port, PortState};
+use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2};
 
 use super::context::Context;
 use super::ext;
@@ -40,7 +40,7 @@ pub fn query(context: &Context, number: u8) -> io::Result<Port> {
 /// out.
 pub fn gids(context: &Context, number: u8) -> io::Result<Vec<GidEntry>> {
     let mut max_entries = 0;
-    for port in 1..=context.attributes().phys_port_cnt {
+    for port in 1..=context.attributes.phys_port_cnt {
         max_entries += usize::try_from(context.query_port(port)?.gid_tbl_len).unwrap_or(0);
     }
     let of_port = context.query_gids(max_entries)?.into_iter().filter_map(|entry| {
@@ -51,13 +51,10 @@ pub fn gids(context: &Context, number: u8) -> io::Result<Vec<GidEntry>> {
     Ok(of_port.collect())
 }
 
-/// `enum ibv_mtu` in bytes. A number that is none of the five is taken for the smallest, which works
+/// An `enum ibv_mtu`. A number that is none of the five is taken for the smallest, which works
 /// everywhere.
-const fn mtu(number: ibv_mtu::Type) -> u32 {
-    match number {
-        1..=5 => 128 << number,
-        _ => 256,
-    }
+fn mtu(number: u32) -> Mtu {
+    Mtu::from_number(number).unwrap_or(Mtu::MTU_256)
 }
 
 #[cfg(test)]
@@ -66,7 +63,7 @@ mod tests {
 
     #[test]
     fn c03_a_foreign_mtu_is_taken_for_the_smallest() {
-        assert_eq!([1, 2, 3, 4, 5].map(mtu), [256, 512, 1024, 2048, 4096]);
-        assert_eq!([0, 6, u32::MAX].map(mtu), [256; 3]);
+        assert_eq!([1, 2, 3, 4, 5].map(|number| mtu(number).bytes()), [256, 512, 1024, 2048, 4096]);
+        assert_eq!([0, 6, u32::MAX].map(mtu), [Mtu::MTU_256; 3]);
     }
 }

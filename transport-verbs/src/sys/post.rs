@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use cq_verbs::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
 use rdma_sys::{
     atomic_t, bind_mw_tso_union_t, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
@@ -47,7 +47,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug)]
 pub enum Why {
     /// It was not handed to the device.
-    Refused(Refused),
+    Refused(WrError),
     /// The device, with this errno.
     Device(c_int),
     /// The device failed with this errno, and named none of the requests of the last chain.
@@ -63,7 +63,7 @@ pub enum Why {
 #[inline]
 pub unsafe fn post<'w, W, R: Raw>(
     list: &'w [W],
-    make: impl Fn(&'w W, &mut MaybeUninit<ibv_sge>) -> Result<R, Refused>,
+    make: impl Fn(&'w W, &mut MaybeUninit<ibv_sge>) -> Result<R, WrError>,
     submit: impl Fn(*mut R, &mut *mut R) -> c_int,
 ) -> Result<(), Failure> {
     let mut posted = 0;

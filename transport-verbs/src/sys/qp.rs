@@ -3,12 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::io;
 use std::mem::{self, MaybeUninit};
-use std::ptr;
 use std::sync::Arc;
+use std::{io, ptr};
 
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use cq_verbs::wr::{RecvWr, SendWr};
 use rdma_sys::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
@@ -69,8 +68,7 @@ impl Qp {
             recv_cq: recv_cq.raw(),
             srq: srq.map_or(ptr::null_mut(), |srq| srq.raw()),
             cap: parts.cap,
-            // Its numbers are the header's (asserted in `layout`).
-            qp_type: parts.qp_type as u32,
+            qp_type: parts.qp_type.0,
             sq_sig_all: parts.sq_sig_all.into(),
         };
         // SAFETY: all that it refers to is alive, and of the same opening. This is its only handle.
@@ -83,7 +81,7 @@ impl Qp {
             raw,
             post_send: post_send.expect("every device can send"),
             post_recv: post_recv.expect("every device can receive"),
-            is_ud: parts.qp_type == QpType::Ud,
+            is_ud: parts.qp_type == QpType::UD,
             pd: Arc::clone(pd),
             _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
             srq: srq.cloned(),
@@ -128,7 +126,7 @@ impl Qp {
     pub fn post_send(
         &self,
         list: &[SendWr<'_>],
-        judge: impl Fn(&SendWr<'_>) -> Result<(), Refused>,
+        judge: impl Fn(&SendWr<'_>) -> Result<(), WrError>,
         to: Option<Target<'_>>,
     ) -> Result<(), Failure> {
         let to = self.destination(to);
@@ -142,18 +140,18 @@ impl Qp {
     }
 
     /// Judges a request as [`post_send`](Self::post_send) does, without posting it.
-    pub fn check_send(&self, wr: &SendWr<'_>, to: Option<Target<'_>>) -> Result<(), Refused> {
+    pub fn check_send(&self, wr: &SendWr<'_>, to: Option<Target<'_>>) -> Result<(), WrError> {
         make(wr, self.destination(to), &mut MaybeUninit::uninit()).map(drop)
     }
 
     /// A driver takes an address handle for its own, and follows that of any datagram: there must be one,
     /// and not of another device.
     #[inline]
-    fn destination(&self, to: Option<Target<'_>>) -> Result<Option<ud_t>, Refused> {
+    fn destination(&self, to: Option<Target<'_>>) -> Result<Option<ud_t>, WrError> {
         match to {
-            None if self.is_ud => Err(Refused::NoDestination),
+            None if self.is_ud => Err(WrError::NoDestination),
             None => Ok(None),
-            Some(to) if !Arc::ptr_eq(to.ah.pd(), &self.pd) => Err(Refused::NoDestination),
+            Some(to) if !Arc::ptr_eq(to.ah.pd(), &self.pd) => Err(WrError::NoDestination),
             Some(Target { ah, qp_num, qkey }) => {
                 Ok(Some(ud_t { ah: ah.raw(), remote_qpn: qp_num, remote_qkey: qkey }))
             }
@@ -180,10 +178,10 @@ impl Drop for Qp {
 #[inline]
 fn make(
     wr: &SendWr<'_>,
-    to: Result<Option<ud_t>, Refused>,
+    to: Result<Option<ud_t>, WrError>,
     sge: &mut MaybeUninit<ibv_sge>,
-) -> Result<ibv_send_wr, Refused> {
-    post::send_wr(wr, to?, sge).ok_or(Refused::Unsupported)
+) -> Result<ibv_send_wr, WrError> {
+    post::send_wr(wr, to?, sge).ok_or(WrError::Unsupported)
 }
 
 /// Attributes that are all zero.

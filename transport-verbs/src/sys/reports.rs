@@ -19,8 +19,10 @@ const BATCH: u32 = 64;
 /// The reports of a queue, by which [its context](super::context::Context) knows it.
 #[derive(Debug)]
 pub struct Reports {
-    key: CqKey,
-    polling: Polling,
+    /// The queue's name in events.
+    pub key: CqKey,
+    /// How the queue is polled, which the report of an overrun changes.
+    pub(super) polling: Polling,
     acks: Mutex<Acks>,
 }
 
@@ -40,17 +42,6 @@ impl Reports {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let key = CqKey { index: number as u32, generation: (number >> 32) as u32 };
         Self { key, polling, acks: Mutex::default() }
-    }
-
-    /// The queue's name in events.
-    pub const fn key(&self) -> CqKey {
-        self.key
-    }
-
-    /// How the queue is polled, which the report of an overrun changes.
-    #[inline]
-    pub const fn polling(&self) -> &Polling {
-        &self.polling
     }
 
     /// An event of the queue was taken. Counts it, or has all that are counted acknowledged. `None` if the
@@ -97,7 +88,7 @@ mod tests {
         let reports = reports();
         let mut calls = vec![];
         for _ in 0..2 * BATCH + 3 {
-            assert_eq!(reports.taken(|count| calls.push(count)), Some(reports.key()));
+            assert_eq!(reports.taken(|count| calls.push(count)), Some(reports.key));
         }
         assert_eq!(calls, [BATCH; 2]);
         assert_eq!(reports.close(), 3);
@@ -116,7 +107,7 @@ mod tests {
 
     #[test]
     fn n07_a_key_is_never_used_again() {
-        let keys: Vec<CqKey> = (0..100).map(|_| reports().key()).collect();
+        let keys: Vec<CqKey> = (0..100).map(|_| reports().key).collect();
         assert!(keys.iter().enumerate().all(|(nth, key)| !keys[..nth].contains(key)));
     }
 }

@@ -3,10 +3,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::io;
-use std::mem;
-use std::ptr;
 use std::sync::Arc;
+use std::{io, mem, ptr};
 
 use cq_verbs::wr::RecvWr;
 use rdma_sys::{
@@ -47,7 +45,7 @@ impl Srq {
         // SAFETY: the domain and the attributes are alive; every queue pair of the queue keeps it alive.
         let raw =
             unsafe { Object::new(ibv_create_srq(pd.raw(), &mut init), ibv_destroy_srq, check)? };
-        pd.context().named().srqs.add(raw.raw(), number);
+        pd.context().named.srqs.add(raw.raw(), number);
         // SAFETY: the context is open; its table of operations does not change.
         let post_recv = unsafe { (*pd.context().raw()).ops.post_srq_recv };
         let post_recv =
@@ -94,7 +92,7 @@ impl Drop for Srq {
     fn drop(&mut self) {
         if self.raw.is_ours() {
             trace::event!(DEBUG, srq = self.number, "shared receive queue destroyed");
-            self.pd.context().named().srqs.remove(self.raw());
+            self.pd.context().named.srqs.remove(self.raw());
         }
     }
 }

@@ -16,7 +16,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
 pub const CAPS: QpCaps =
-    QpCaps { max_send_wr: 63, max_recv_wr: 63, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+    QpCaps::USUAL.max_send_wr(63).max_recv_wr(63).max_send_sge(4).max_recv_sge(4).max_inline(64);
 
 /// The device to test on, if there is one.
 pub fn device() -> Option<Context> {
@@ -41,15 +41,15 @@ pub struct End {
 impl End {
     pub fn new(context: &Context, qp_type: QpType) -> Self {
         let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
-        let cq = context.create_cq(255, None).unwrap();
-        let qp = pd.create_qp(&QpInit { qp_type, caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+        let cq = context.cq(255).create().unwrap();
+        let qp = pd.qp(&cq).qp_type(qp_type).caps(CAPS).create().unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
         Self { qp, cq, region, pd, port }
     }
 
     /// Posts a receive of `len` bytes at `offset`.
     pub fn recv(&mut self, wr_id: u64, offset: usize, len: usize) {
-        let sge = self.region.sge(offset, len).unwrap();
+        let sge = self.region.sge(offset..offset + len).unwrap();
         self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
     }
 
@@ -78,7 +78,7 @@ impl End {
 /// Two ends of reliable connections, in RESET.
 pub fn ends() -> Option<(End, End)> {
     let context = device()?;
-    Some((End::new(&context, QpType::Rc), End::new(&context, QpType::Rc)))
+    Some((End::new(&context, QpType::RC), End::new(&context, QpType::RC)))
 }
 
 /// Two ends, connected both ways so that what waits for a peer ends soon.
@@ -100,7 +100,7 @@ pub fn connect_by(end: &mut End, peer: &End, rts: &QpAttr) {
 
 /// How to send so that waiting is over soon, whatever for. (Soft-RoCE takes 7 for ever.)
 pub fn impatient() -> QpAttr {
-    QpAttr::rts().timeout(8).retry_cnt(2).rnr_retry(1)
+    QpAttr::rts().timeout(AckTimeout::from_number(8).unwrap()).retry_cnt(2).rnr_retry(1)
 }
 
 /// Everything that is there now.
@@ -108,7 +108,7 @@ pub fn take(cq: &mut Cq) -> Vec<Wc> {
     let mut all = Vec::new();
     let mut buffer = [Wc::default(); 16];
     loop {
-        match cq.poll(&mut buffer).unwrap() {
+        match cq.poll_into(&mut buffer).unwrap() {
             0 => return all,
             count => all.extend_from_slice(&buffer[..count]),
         }

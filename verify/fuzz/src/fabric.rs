@@ -9,18 +9,17 @@ use std::path::PathBuf;
 
 use arbitrary::Arbitrary;
 use transport_rxe_loop::Limits;
-use transport_rxe_loop::sync::BEFORE_LOAD;
+use transport_rxe_loop::fuzzing::BEFORE_LOAD;
 
 /// Small, so that most words mean something.
-pub const LIMITS: Limits = Limits {
-    queue_pairs: 8,
-    completion_queues: 8,
-    memory_regions: 16,
-    shared_receive_queues: 2,
-    channels: 8,
-    processes: 4,
-    bytes: 1 << 20,
-};
+pub const LIMITS: Limits = Limits::USUAL
+    .queue_pairs(8)
+    .completion_queues(8)
+    .memory_regions(16)
+    .shared_receive_queues(2)
+    .channels(8)
+    .processes(4)
+    .bytes(1 << 20);
 
 /// The fabric of the fuzzer with this process number.
 pub fn name(fuzzer: u32) -> String {

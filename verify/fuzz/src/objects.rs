@@ -7,20 +7,20 @@ use arbitrary::Arbitrary;
 use cq_core::transport::{Arm, Events, Notify, PollCq};
 use cq_core::wc::Wc;
 use cq_verbs::async_event::AsyncEvents;
-use cq_verbs::post::Post;
+
 use cq_verbs::setup::inc_rkey;
 use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 use transport_rxe_loop::{
-    Access, AddressHandle, AddressVector, CompletionChannel, Context, Cq, CqInit, Destination,
-    Endpoint, GlobalRoute, MemoryRegion, MemoryWindow, OwnedRegion, Port, ProtectionDomain, QpAttr,
-    QpCaps, QpInit, QpState, QpType, QueuePair, RegisterError, SharedReceiveQueue, SrqInit,
+    Access, AddressHandle, AddressVector, CompletionChannel, Context, Cq, Destination, Endpoint,
+    GlobalRoute, MemoryRegion, MemoryWindow, OwnedRegion, Port, ProtectionDomain, QpAttr, QpCaps,
+    QpState, QpType, QueuePair, RegisterError, SharedReceiveQueue, SrqInit,
 };
 
 /// The bytes of a region: a message of all of them is usual, so one byte more is one too many.
 const BYTES: usize = 256;
 const MARK: u64 = 0xc0ff_ee00_c0ff_ee00;
 const CAPS: QpCaps =
-    QpCaps { max_send_wr: 4, max_recv_wr: 4, max_send_sge: 2, max_recv_sge: 2, max_inline: 64 };
+    QpCaps::USUAL.max_send_wr(4).max_recv_wr(4).max_send_sge(2).max_recv_sge(2).max_inline(64);
 const OPEN: Access = Access::EVERY.union(Access::MW_BIND);
 const QKEY: u32 = 0x1111;
 
@@ -149,23 +149,20 @@ impl Objects {
     pub fn new(context: Context, canary: &mut Canary) -> Result<Self, Box<dyn Error>> {
         let (port, pd) = (context.port(1)?, context.alloc_pd()?);
         let channel = context.create_channel()?;
-        let cq = context.create_cq(8, Some(&channel))?;
-        let ignoring = CqInit { ignore_overrun: true, ..CqInit::new(4) };
-        let other = context.create_cq_with(&ignoring)?;
-        let shared = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 2 })?;
-        let init = QpInit { recv_cq: &other, caps: CAPS, ..QpInit::new(&cq) };
+        let cq = context.cq(8).channel(&channel).create()?;
+        let other = context.cq(4).ignore_overrun().create()?;
+        let shared = pd.create_srq(&SrqInit::new(4).max_sge(2))?;
+        let init = pd.qp(&cq).recv_cq(&other).caps(CAPS);
         // Soft-RoCE has none of these with datagrams.
-        let sharing = pd.create_qp(&QpInit { srq: Some(&shared), ..init });
-        let sharing = sharing.or_else(|_| pd.create_qp(&init))?;
-        let mut qps = [pd.create_qp(&init)?, pd.create_qp(&init)?, sharing];
-        let mut datagrams = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..init })?;
+        let sharing = init.srq(&shared).create().or_else(|_| init.create())?;
+        let mut qps = [init.create()?, init.create()?, sharing];
+        let mut datagrams = init.qp_type(QpType::UD).create()?;
         datagrams.activate(&port, QKEY)?;
         let [a, b, _] = &mut qps;
         let (to_a, to_b) = (a.endpoint(&port), b.endpoint(&port));
         a.connect(&port, &to_b).and_then(|()| b.connect(&port, &to_a))?;
-        let route = Some(GlobalRoute { gid: port.gid, ..GlobalRoute::default() });
-        let ah =
-            pd.create_ah(&AddressVector { route, ..AddressVector::of(&port, port.gid, port.lid) })?;
+        let route = Some(GlobalRoute::default().gid(port.gid));
+        let ah = pd.create_ah(&AddressVector::new(&port, port.gid, port.lid).route(route))?;
         let (owned, heap) = (pd.allocate(BYTES, OPEN)?, canary.register(&pd)?);
         let window = pd.alloc_mw()?;
         Ok(Self {
@@ -227,8 +224,8 @@ impl Objects {
         let at = 8 + 8 * usize::from(of & 15);
         let sges = match of & 0x80 {
             0 => [(at, BYTES - at), (0, 8)]
-                .map(|(at, len)| self.heap[usize::from(receives)].sge(at, len)),
-            _ => [(at, BYTES - at), (0, 8)].map(|(at, len)| self.owned.sge(at, len)),
+                .map(|(at, len)| self.heap[usize::from(receives)].sge(at..at + len)),
+            _ => [(at, BYTES - at), (0, 8)].map(|(at, len)| self.owned.sge(at..at + len)),
         };
         sges.map(|sge| sge.expect("it is inside"))
     }
@@ -302,22 +299,21 @@ impl Objects {
 
     /// Connects all again; `None` if that would need new objects.
     pub fn mend(&mut self) -> Option<()> {
-        self.datagrams.modify(&QpAttr::to(QpState::RESET)).ok()?;
+        self.datagrams.modify(&QpAttr::new().state(QpState::RESET)).ok()?;
         self.datagrams.activate(&self.port, QKEY).ok()?;
         for (by, to) in [(0, 1), (1, 0), (2, 2)] {
             let end = self.qps[to].endpoint(&self.port);
-            self.qps[by].modify(&QpAttr::to(QpState::RESET)).ok()?;
+            self.qps[by].modify(&QpAttr::new().state(QpState::RESET)).ok()?;
             self.qps[by].connect(&self.port, &end).ok()?;
         }
-        let mut wcs = [Wc::default(); 8];
-        while self.cq.poll(&mut wcs).ok()? + self.other.poll(&mut wcs).ok()? > 0 {}
+        while self.cq.pop().ok()?.is_some() || self.other.pop().ok()?.is_some() {}
         Some(())
     }
 
     fn poll(&mut self) {
         let mut wcs = [Wc::default(); 8];
         for cq in [&mut self.cq, &mut self.other] {
-            assert!(cq.poll(&mut wcs).unwrap_or(0) <= wcs.len());
+            assert!(cq.poll_into(&mut wcs).unwrap_or(0) <= wcs.len());
         }
         let _ = (self.channel.take_event(), self.context.take_async_event());
         let _ = self.qps.each_ref().map(|qp| (qp.state(), qp.attributes()));
@@ -330,7 +326,7 @@ impl Objects {
             (None, Some((end, _))) => *end,
             (None, None) => Endpoint::new(7),
         };
-        let _ = self.qps[by].modify(&QpAttr::to(QpState::RESET));
+        let _ = self.qps[by].modify(&QpAttr::new().state(QpState::RESET));
         let _ = self.qps[by].connect(&self.port, &end);
     }
 
@@ -340,18 +336,18 @@ impl Objects {
             nth => &mut self.qps[nth],
         };
         let state = [QpState::RESET, QpState::ERR, QpState::SQD, QpState::RTS][usize::from(to) % 4];
-        let _ = qp.modify(&QpAttr::to(state).en_sqd_async_notify(to & 4 != 0));
+        let _ = qp.modify(&QpAttr::new().state(state).en_sqd_async_notify(to & 4 != 0));
         let _ = qp.activate(&self.port, QKEY);
     }
 
     fn renew(&mut self, which: u8) -> Option<()> {
-        let init = QpInit { recv_cq: &self.other, caps: CAPS, ..QpInit::new(&self.cq) };
+        let init = self.pd.qp(&self.cq).recv_cq(&self.other).caps(CAPS);
         match which % 6 {
-            nth @ (0 | 1) => self.qps[usize::from(nth)] = self.pd.create_qp(&init).ok()?,
+            nth @ (0 | 1) => self.qps[usize::from(nth)] = init.create().ok()?,
             2 => self.window = self.pd.alloc_mw().ok()?,
             3 => self.owned = self.pd.allocate(BYTES, OPEN).ok()?,
             4 => self.channel = self.context.create_channel().ok()?,
-            _ => drop(self.context.create_cq(64, Some(&self.channel)).ok()?),
+            _ => drop(self.context.cq(64).channel(&self.channel).create().ok()?),
         }
         Some(())
     }

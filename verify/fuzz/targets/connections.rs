@@ -25,7 +25,7 @@ use rustix::net::{
     sendmsg_addr, socket_with, socketpair,
 };
 use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
-use transport_rxe_loop::protocol::cm::message::{Kind, MAX, Message};
+use transport_rxe_loop::fuzzing::message::{Kind, MAX, Message};
 use transport_rxe_loop::{Context, OpenOptions};
 use verify_fuzz::fabric;
 
@@ -90,16 +90,13 @@ enum Call {
 /// More steps find nothing that fewer do not.
 const MOST: usize = 48;
 const PATIENCE: Duration = Duration::from_secs(5);
-const PARAM: ConnParam<&[u8]> = ConnParam {
-    qp_num: 5,
-    srq: false,
-    private_data: b"data",
-    responder_resources: 1,
-    initiator_depth: 1,
-    flow_control: false,
-    retry_count: 7,
-    rnr_retry_count: 7,
-};
+const PARAM: ConnParam<&[u8]> = ConnParam::new(5, b"data".as_slice())
+    .srq(false)
+    .responder_resources(1)
+    .initiator_depth(1)
+    .flow_control(false)
+    .retry_count(7)
+    .rnr_retry_count(7);
 
 fuzz_target!(|input: Input| {
     let Input { is_ud, backlog, steps } = input;
@@ -138,7 +135,7 @@ struct World {
 
 impl World {
     fn new(is_ud: bool, backlog: u8) -> Self {
-        let space = if is_ud { (PortSpace::UDP, QpType::Ud) } else { (PortSpace::TCP, QpType::Rc) };
+        let space = if is_ud { (PortSpace::UDP, QpType::UD) } else { (PortSpace::TCP, QpType::RC) };
         let channels =
             [(); 2].map(|()| EventChannel::new(context()).expect("there is a descriptor"));
         let listener = CmId::new(&channels[0], space.0, space.1).expect("it is no child");
@@ -178,7 +175,8 @@ impl World {
             Bytes::Like { kind, data, changed, len: to } => {
                 let kinds = [Kind::Req, Kind::Rep, Kind::Rtu, Kind::Rej, Kind::Dreq, Kind::Drep];
                 let private_data = vec![*data; (*data).into()];
-                let param = ConnParam { private_data, ..ConnParam::default() };
+                let mut param = ConnParam::default();
+                param.private_data = private_data;
                 let mut message = Message::of(kinds[usize::from(*kind) % kinds.len()]);
                 message.addresses = [([127, 0, 0, 1], 9).into(), self.addr];
                 let mut bytes = Message { param, ..message }.to_bytes();
@@ -240,7 +238,7 @@ impl World {
         let id = CmId::new(&self.channels[1], self.space.0, self.space.1).ok()?;
         id.resolve_addr(None, self.addr).ok()?;
         id.resolve_route().ok()?;
-        id.connect(&ConnParam { responder_resources: resources, ..PARAM }).ok()?;
+        id.connect(&PARAM.responder_resources(resources)).ok()?;
         self.ids.push(id);
         self.ids.last().map(CmId::key)
     }

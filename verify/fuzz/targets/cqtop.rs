@@ -17,7 +17,7 @@ use libfuzzer_sys::fuzz_target;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use transport_rxe_loop::observe::Observer;
+use transport_rxe_loop::observe::FabricObserver;
 use verify_fuzz::fabric::{self, Hostile, LIMITS, Write};
 use verify_fuzz::objects::{Act, Canary, Objects};
 use verify_fuzz::victim::Victim;
@@ -44,7 +44,7 @@ fuzz_target!(|input: Input| {
         let bytes = header.map(u64::to_le_bytes);
         looked_at.file.write_all_at(bytes.as_flattened(), 0).expect("it can be written");
     }
-    if let Ok(mut observer) = Observer::open(&name) {
+    if let Ok(mut observer) = FabricObserver::open(&name) {
         let mut history = History::default();
         show(&history.report(observer.snapshot(), proc::look));
         input.between.iter().for_each(|write| hostile.write(*write));

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use libfuzzer_sys::fuzz_target;
-use transport_rxe_loop::observe::{ObserveError, Observer};
+use transport_rxe_loop::observe::{FabricObserver, ObserveError};
 use transport_rxe_loop::{Faults, Limits, OpenOptions, fuzzing};
 
 const VARIABLES: [&str; 8] =
@@ -60,7 +60,7 @@ fn open() {
 
 fn fabric(value: &[u8]) {
     // An observer makes no fabric of the name.
-    match Observer::from_env() {
+    match FabricObserver::from_env() {
         Ok(observer) => assert_eq!(observer.fabric().as_bytes(), value),
         Err(ObserveError::NoSuchFabric { name }) => {
             assert_eq!(name.as_bytes(), value);

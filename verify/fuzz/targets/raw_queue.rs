@@ -102,7 +102,7 @@ impl Memory {
     }
 
     fn consumer(&self, position: Position) -> RawConsumer<'_, OnChannel<Raised<'_>>> {
-        self.queue().into_consumer(position, OnChannel::with(Raised(self)))
+        self.queue().into_consumer(position, OnChannel::new(Raised(self)))
     }
 
     fn write(&self, Write { word, value }: Write) {
@@ -175,7 +175,7 @@ impl<'m> Victims<'m> {
             Step::Push(count) => self.push(count, false),
             Step::TryPush(count) => self.push(count, true),
             Step::StoreAt => self.store_at(),
-            Step::Poll(count) => self.poll(count.into(), |consumer, out| consumer.poll(out)),
+            Step::Poll(count) => self.poll(count.into(), |consumer, out| consumer.poll_into(out)),
             Step::PollWith(count) => self.poll(count.into(), |consumer, out| {
                 consumer.poll_with(out, |_, _| memory.happens())
             }),
@@ -267,7 +267,7 @@ impl<'m> Victims<'m> {
     fn look(&mut self) {
         let slots = self.memory.layout.slots;
         assert!(self.consumer.len() <= slots && self.producer.free_slots() <= slots);
-        let high_water = self.producer.high_water();
+        let high_water = self.producer.measure_high_water();
         assert!(self.producer.len() <= slots && high_water <= slots);
         let _ = (self.consumer.end(), self.producer.is_full(), self.consumer.is_empty());
         let _ = (self.memory.queue().control().end(), self.memory.queue().control().armed());

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use cq_core::queue::raw::{self, RawQueue};
-use cq_core::queue::{Dropped, OnChannel, Position, Tagged};
+use cq_core::queue::{DroppedError, OnChannel, Position, Tagged};
 use cq_core::transport::{CqKey, PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -79,7 +79,7 @@ impl World {
     pub fn new(capacities: &[u32], plan: Plan) -> Arc<Self> {
         let world = Self {
             plan,
-            fanin: Fanin::new(),
+            fanin: Fanin::default(),
             rings: capacities.iter().map(|&slots| (Queue::new(slots), slots)).collect(),
             settled: [AtomicU64::new(0), AtomicU64::new(0)],
             dead: [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)],
@@ -171,7 +171,7 @@ impl World {
         me: usize,
         entries: &[Tagged],
         signal: &impl Signal,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DroppedError> {
         let held = self.enter(me);
         let pushed = held.push(entries);
         held.leave(signal);
@@ -221,7 +221,7 @@ impl Held<'_> {
         }
     }
 
-    fn push(&self, entries: &[Tagged]) -> Result<(), Dropped> {
+    fn push(&self, entries: &[Tagged]) -> Result<(), DroppedError> {
         let (world, mut queue) = (self.world, self.world.queue());
         let asks = (KEY, || self.asked.set(true));
         let mut producer = world.fanin.producer(&mut queue, asks);
@@ -270,7 +270,7 @@ impl Taken {
     /// It is not next, or the queue has overrun.
     pub fn poll(&mut self, consumer: &mut Consumer<'_>) {
         let mut buffer = [Wc::default(); 8];
-        let count = consumer.poll(&mut buffer).unwrap();
+        let count = consumer.poll_into(&mut buffer).unwrap();
         self.add(&buffer[..count]);
     }
 
@@ -280,7 +280,7 @@ impl Taken {
     /// What comes is not next.
     pub fn poll_until_overrun(&mut self, consumer: &mut Consumer<'_>) -> bool {
         let mut buffer = [Wc::default(); 8];
-        let polled = consumer.poll(&mut buffer);
+        let polled = consumer.poll_into(&mut buffer);
         self.add(&buffer[..polled.unwrap_or(0)]);
         polled.is_ok()
     }

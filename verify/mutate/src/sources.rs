@@ -132,7 +132,15 @@ fn modules(items: &[Item], worlds: Worlds) -> Vec<(String, Worlds)> {
         }
     }
     found.retain(|(_, worlds)| !worlds.is_none());
-    found
+    // One that is public for models alone stands there twice.
+    let mut all: Vec<(String, Worlds)> = Vec::new();
+    for (name, worlds) in found {
+        match all.iter_mut().find(|(of, _)| *of == name) {
+            Some((_, of)) => *of = of.or(worlds),
+            None => all.push((name, worlds)),
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -145,12 +153,13 @@ mod tests {
             mod a;
             #[cfg(test)] mod b;
             cfg_if::cfg_if! { if #[cfg(not(loom))] { mod c; #[cfg(test)] mod d; } }
+            cfg_if::cfg_if! { if #[cfg(loom)] { pub mod e; } else { mod e; } }
             mod here { fn f() {} }
         ";
         let file = syn::parse_file(text).unwrap();
         let found = modules(&file.items, Worlds::BOTH);
         let names: Vec<_> = found.iter().map(|(name, of)| (name.as_str(), of.loom)).collect();
-        assert_eq!(names, [("a", true), ("c", false)]);
+        assert_eq!(names, [("a", true), ("c", false), ("e", true)]);
     }
 
     #[test]

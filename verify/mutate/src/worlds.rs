@@ -29,6 +29,11 @@ impl Worlds {
         Self { normal: self.normal && other.normal, loom: self.loom && other.loom }
     }
 
+    /// Part of this or that.
+    pub const fn or(self, other: Self) -> Self {
+        Self { normal: self.normal || other.normal, loom: self.loom || other.loom }
+    }
+
     /// What is left for the branches after one that has these.
     const fn without(self, taken: Self) -> Self {
         Self { normal: self.normal && !taken.normal, loom: self.loom && !taken.loom }

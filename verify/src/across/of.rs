@@ -89,8 +89,8 @@ impl<N: Block, F: Block<Instant = N::Instant>> Block for Of<N, F> {
 impl<N: PollWc, F: PollWc> PollCq for Of<N, F> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        either!(self, cq => cq.poll(out))
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        either!(self, cq => cq.poll_into(out))
     }
 }
 

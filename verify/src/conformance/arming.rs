@@ -224,7 +224,7 @@ fn n02_what_is_left_unpolled_is_there_for_the_next_arm<D: Device>() {
         // Without an event at once, that of the first arm is still to come.
         b.expect_raised_when_armed(key);
         let mut one = [Wc::default()];
-        assert_eq!((b.received.poll(&mut one), one[0].wr_id()), (Ok(1), id));
+        assert_eq!((b.received.poll_into(&mut one), one[0].wr_id()), (Ok(1), id));
     }
     arm(&mut b.received, Notify::Next);
     b.expect_no_event();

@@ -42,7 +42,7 @@ fn q06_fetch_and_add_adds_and_wraps<D: Device>() {
 
 fn q06_what_an_atomic_returns_may_be_in_several_sges<D: Device>() {
     const HELD: [u8; 8] = *b"abcdefgh";
-    let plan = Plan { caps: QpCaps { max_send_sge: 8, ..CAPS }, ..Plan::default() };
+    let plan = Plan { caps: CAPS.max_send_sge(8), ..Plan::default() };
     let (mut a, b) = pair_with::<D>(&plan, &Plan::default());
     let (at, held) = (b.remote(64), u64::from_ne_bytes(HELD));
     let cuts: [&[u32]; 8] =

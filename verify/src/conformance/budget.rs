@@ -29,8 +29,8 @@ struct Member<D: Device> {
     /// With entries for its sends, and for its receives: none if it takes them from the shared queue.
     qp: Of<D::Qp>,
     peer: D::Qp,
-    sends: Sends<(), DEPTH>,
-    receives: Receives<(), DEPTH>,
+    sends: Sends<()>,
+    receives: Receives<()>,
 }
 
 /// A shared receive queue. Nothing uses it any more when it is destroyed.
@@ -53,7 +53,7 @@ impl<Q: Srq> Post for Shared<Q> {
 struct Program<D: Device> {
     members: Vec<Member<D>>,
     srq: Of<Shared<D::Srq>>,
-    shared: Receives<(), SHARED>,
+    shared: Receives<()>,
     cqs: [Queue<D>; 2],
     /// The end that the peers are made from.
     hub: End<D>,
@@ -69,16 +69,16 @@ impl<D: Device> Program<D> {
         let cqs = [24, 16].map(|capacity| {
             let cq = device.create_cq(capacity, None).unwrap();
             let capacity = cq.capacity();
-            CompletionQueue::new(Budgeted::with_capacity(cq, capacity))
+            CompletionQueue::new(Budgeted::with_capacity(cq, capacity as usize))
         });
-        let init = SrqInit { max_wr: 15, max_sge: 1 };
+        let init = SrqInit::new(15);
         let queues = cqs.each_ref().map(|cq| (cq.get_ref().budget(), SHARED as u32));
         let srq = Reserved::create(queues, || device.create_srq(&pd, &init).map(Shared))
             .expect("nothing else is reserved");
         Self {
             members: Vec::new(),
             srq: srq.expect(NOT_OFFERED),
-            shared: Receives::new(Generation::unique()),
+            shared: Receives::with_capacity(Generation::unique(), SHARED),
             cqs,
             hub: End::far(&Plan::default()),
             pd,
@@ -130,8 +130,8 @@ impl<D: Device> Program<D> {
         let mut member = Member {
             qp: created.unwrap(),
             peer: self.hub.second(),
-            sends: Sends::new(Generation::unique()),
-            receives: Receives::new(Generation::unique()),
+            sends: Sends::with_capacity(Generation::unique(), DEPTH),
+            receives: Receives::with_capacity(Generation::unique(), DEPTH),
         };
         member.connect();
         self.members.push(member);
@@ -171,7 +171,7 @@ impl<D: Device> Program<D> {
 
     fn fail(&mut self) {
         if let Some(member) = self.member() {
-            member.qp.get_mut().modify(&QpAttr::to(QpState::ERR)).unwrap();
+            member.qp.get_mut().modify(&QpAttr::new().state(QpState::ERR)).unwrap();
         }
     }
 
@@ -190,8 +190,8 @@ impl<D: Device> Program<D> {
 
     fn resize(&mut self) {
         let (nth, capacity) = (self.below(2), 8 + self.dice.below(24) as u32);
-        // Refused if it holds or has reserved more, or where the device can't.
-        let _ = self.cqs[nth].transport().resize_by(capacity, |cq| cq.resize(capacity));
+        // WrError if it holds or has reserved more, or where the device can't.
+        let _ = self.cqs[nth].get_mut().resize_by(capacity, |cq| cq.resize(capacity));
     }
 
     /// Polls a few, of one queue.
@@ -226,7 +226,10 @@ impl<D: Device> Program<D> {
         self.poll_all();
         for cq in &self.cqs {
             let shared = SHARED as u32;
-            assert_eq!(cq.get_ref().budget().free() + shared, cq.get_ref().unbudgeted().capacity());
+            assert_eq!(
+                cq.get_ref().budget().available() + shared,
+                cq.get_ref().unbudgeted().capacity()
+            );
         }
         while let Some(event) = self.device.take_async_event().expect("the device works") {
             assert_ne!(event.event_type, AsyncEventType::CQ_ERR, "{event}");
@@ -247,7 +250,7 @@ impl<D: Device> Member<D> {
     /// Goes to RESET, whatever is outstanding or unpolled, and connects again.
     fn reset(&mut self) {
         let outstanding = [self.sends.outstanding(), self.receives.outstanding()];
-        let to_reset = QpAttr::to(QpState::RESET);
+        let to_reset = QpAttr::new().state(QpState::RESET);
         self.qp.reset(outstanding.map(|count| count as u32), |qp| qp.modify(&to_reset)).unwrap();
         self.peer.modify(&to_reset).unwrap();
         self.sends.restart(Generation::unique(), drop);

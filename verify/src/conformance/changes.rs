@@ -26,15 +26,15 @@ fn rule(qp_type: QpType, from: QpState, to: QpState) -> Option<(Mask, Mask)> {
         (QpState::RESET, QpState::INIT) => (initial(qp_type), none),
         (QpState::INIT, QpState::INIT) => (none, initial(qp_type)),
         (QpState::INIT, QpState::RTR) => match qp_type {
-            QpType::Rc => (
+            QpType::RC => (
                 path | Mask::MAX_DEST_RD_ATOMIC | Mask::MIN_RNR_TIMER,
                 Mask::ACCESS_FLAGS | Mask::PKEY_INDEX,
             ),
-            QpType::Uc => (path, Mask::ACCESS_FLAGS | Mask::PKEY_INDEX),
-            QpType::Ud => (none, Mask::PKEY_INDEX | Mask::QKEY),
+            QpType::UC => (path, Mask::ACCESS_FLAGS | Mask::PKEY_INDEX),
+            _ => (none, Mask::PKEY_INDEX | Mask::QKEY),
         },
         (QpState::RTR, QpState::RTS) => match qp_type {
-            QpType::Rc => (RETRIES | Mask::SQ_PSN | Mask::MAX_QP_RD_ATOMIC, running(qp_type)),
+            QpType::RC => (RETRIES | Mask::SQ_PSN | Mask::MAX_QP_RD_ATOMIC, running(qp_type)),
             _ => (Mask::SQ_PSN, running(qp_type)),
         },
         (QpState::RTS | QpState::SQD, QpState::RTS) => (none, running(qp_type)),
@@ -47,16 +47,16 @@ const RETRIES: Mask = Mask::TIMEOUT.union(Mask::RETRY_CNT).union(Mask::RNR_RETRY
 
 /// What RESET→INIT requires.
 fn initial(qp_type: QpType) -> Mask {
-    let rights = if qp_type == QpType::Ud { Mask::QKEY } else { Mask::ACCESS_FLAGS };
+    let rights = if qp_type == QpType::UD { Mask::QKEY } else { Mask::ACCESS_FLAGS };
     Mask::PKEY_INDEX | Mask::PORT | rights
 }
 
 /// What a transition to RTS allows.
 fn running(qp_type: QpType) -> Mask {
     match qp_type {
-        QpType::Rc => Mask::CUR_STATE | Mask::ACCESS_FLAGS | Mask::MIN_RNR_TIMER,
-        QpType::Uc => Mask::CUR_STATE | Mask::ACCESS_FLAGS,
-        QpType::Ud => Mask::CUR_STATE | Mask::QKEY,
+        QpType::RC => Mask::CUR_STATE | Mask::ACCESS_FLAGS | Mask::MIN_RNR_TIMER,
+        QpType::UC => Mask::CUR_STATE | Mask::ACCESS_FLAGS,
+        _ => Mask::CUR_STATE | Mask::QKEY,
     }
 }
 
@@ -64,20 +64,20 @@ fn running(qp_type: QpType) -> Mask {
 fn drained(qp_type: QpType) -> Mask {
     let connected = Mask::AV | Mask::ACCESS_FLAGS | Mask::PKEY_INDEX;
     match qp_type {
-        QpType::Rc => {
+        QpType::RC => {
             let limits = Mask::MAX_QP_RD_ATOMIC | Mask::MAX_DEST_RD_ATOMIC | Mask::MIN_RNR_TIMER;
             connected | Mask::PORT | RETRIES | limits
         }
-        QpType::Uc => connected,
-        QpType::Ud => Mask::PKEY_INDEX | Mask::QKEY,
+        QpType::UC => connected,
+        _ => Mask::PKEY_INDEX | Mask::QKEY,
     }
 }
 
 /// All attributes, with values that are valid everywhere.
 fn good(from: QpState, peer: u32) -> QpAttr {
     attr::rts()
-        .over(attr::rtr(peer))
-        .over(attr::init(Access::EVERY))
+        .or(attr::rtr(peer))
+        .or(attr::init(Access::EVERY))
         .cur_state(from)
         .en_sqd_async_notify(true)
         .qkey(QKEY)

@@ -166,7 +166,9 @@ fn c09_a_completion_vouches_for_the_unsignaled_before_it<D: Device>() {
         }
         a.post(SendWr::write_inline(7, &[round; 8], b.remote(56)));
         let mut buffer = [Wc::default(); 8];
-        wait_until(&a.device, "the signaled one completes", || a.sent.poll(&mut buffer) == Ok(1));
+        wait_until(&a.device, "the signaled one completes", || {
+            a.sent.poll_into(&mut buffer) == Ok(1)
+        });
         assert_eq!((buffer[0].wr_id(), buffer[0].status()), (7, S::SUCCESS));
         assert_eq!(b.bytes(0, 64), [round; 64], "all of them have arrived");
     }

@@ -356,15 +356,14 @@ fn m08_the_descriptor_is_readable_while_an_event_is_queued<D: Device>() {
 fn m09_the_parameters_of_one_side_are_those_of_the_others_event<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut active = Peer::<D>::resolved(addr);
-    let request = ConnParam {
-        srq: true,
-        responder_resources: 3,
-        initiator_depth: 5,
-        flow_control: true,
-        retry_count: 2,
-        rnr_retry_count: 4,
-        ..active.param(b"")
-    };
+    let request = active
+        .param(b"")
+        .srq(true)
+        .responder_resources(3)
+        .initiator_depth(5)
+        .flow_control(true)
+        .retry_count(2)
+        .rnr_retry_count(4);
     active.id.call(&CmCall::Connect(request.clone())).unwrap();
     let (event, mut passive) = listener.requested_with();
     let got = event.param;
@@ -376,8 +375,8 @@ fn m09_the_parameters_of_one_side_are_those_of_the_others_event<D: Device>() {
     assert_eq!(passive.local_addr(), Some(addr));
     assert_eq!(active.peer_addr(), Some(addr));
 
-    let answer = ConnParam { responder_resources: 2, initiator_depth: 1, ..passive.param(b"") };
-    let answer = ConnParam { rnr_retry_count: 6, ..answer };
+    let answer = passive.param(b"").responder_resources(2).initiator_depth(1);
+    let answer = answer.rnr_retry_count(6);
     passive.id.call(&CmCall::Accept(answer.clone())).unwrap();
     active.state = Side::Requesting;
     let got = active.expect(EventKind::CONNECT_RESPONSE).param;
@@ -388,7 +387,7 @@ fn m09_the_parameters_of_one_side_are_those_of_the_others_event<D: Device>() {
 fn m09_the_most_reads_are_what_both_allow<D: Device>() {
     let (mut listener, addr) = Peer::<D>::listening();
     let mut active = Peer::<D>::resolved(addr);
-    let request = ConnParam { responder_resources: 1, initiator_depth: 2, ..active.param(b"") };
+    let request = active.param(b"").responder_resources(1).initiator_depth(2);
     active.id.call(&CmCall::Connect(request)).unwrap();
     let (event, mut passive) = listener.requested_with();
     assert_eq!((event.param.responder_resources, event.param.initiator_depth), (2, 1));

@@ -22,7 +22,7 @@ fn polled_out(cq: &mut impl PollWc) -> u64 {
     let (mut buffer, mut count) = ([Wc::default(); 5], 0);
     // The last ones find it empty.
     for _ in 0..COUNT {
-        count += cq.poll(&mut buffer).map_or(0, |polled| polled as u64);
+        count += cq.poll_into(&mut buffer).map_or(0, |polled| polled as u64);
     }
     count
 }
@@ -62,9 +62,9 @@ struct Calling<T>(T);
 impl<T: PollWc> PollCq for Calling<T> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         thread::yield_now();
-        self.0.poll(out)
+        self.0.poll_into(out)
     }
 }
 
@@ -74,9 +74,9 @@ struct Copying<'a, T>(&'a mut T);
 impl<T: PollWc> PollCq for Copying<'_, T> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut buffer = vec![Wc::default(); out.len()];
-        let count = self.0.poll(&mut buffer)?;
+        let count = self.0.poll_into(&mut buffer)?;
         out[..count].copy_from_slice(&buffer[..count]);
         Ok(count)
     }

@@ -9,7 +9,7 @@ fn q04_a_datagram_needs_a_destination<D: Device>() {
     let (mut a, mut b, _way) = strangers::<D>();
     b.recv(1, 0, 64);
     let error = a.try_post(SendWr::send_inline(2, b"x")).unwrap_err();
-    assert_eq!((error.posted, error.why), (0, Refused::NoDestination));
+    assert_eq!((error.posted, error.why), (0, WrError::NoDestination));
     a.expect_nothing();
     b.expect_nothing();
 }
@@ -17,10 +17,10 @@ fn q04_a_datagram_needs_a_destination<D: Device>() {
 fn q04_a_destination_is_of_the_queue_pairs_domain<D: Device>() {
     let (mut a, mut b, way) = strangers::<D>();
     b.recv(1, 0, 64);
-    let other = End::<D>::near(&Plan::of(QpType::Ud));
+    let other = End::<D>::near(&Plan::of(QpType::UD));
     let foreign = Way { ah: address(&other), ..way };
     let error = a.try_post_to(&foreign, &[SendWr::send_inline(2, b"x")]).unwrap_err();
-    assert_eq!((error.posted, error.why), (0, Refused::NoDestination));
+    assert_eq!((error.posted, error.why), (0, WrError::NoDestination));
     a.expect_nothing();
     b.expect_nothing();
 }
@@ -50,7 +50,7 @@ fn q04_nothing_but_sends_goes_into_a_datagram<D: Device>() {
         b.recv(1, 0, 64);
         let list = [SendWr::send_inline(2, b"x"), wr];
         let error = a.try_post_to(&way, &list).unwrap_err();
-        assert_eq!((error.posted, error.why), (1, Refused::Unsupported), "{:?}", wr.op);
+        assert_eq!((error.posted, error.why), (1, WrError::Unsupported), "{:?}", wr.op);
         a.expect_sent(&[(2, S::SUCCESS)]);
         b.expect_received(&[(1, S::SUCCESS)]);
     }
@@ -60,12 +60,12 @@ fn q04_nothing_but_sends_goes_into_a_datagram<D: Device>() {
 fn q04_a_connection_takes_no_destination<D: Device>() {
     let (_a, mut b, way) = strangers::<D>();
     b.recv(1, 0, 64);
-    for qp_type in [QpType::Rc, QpType::Uc] {
+    for qp_type in [QpType::RC, QpType::UC] {
         let (mut c, mut d) = pair_with::<D>(&Plan::of(qp_type), &Plan::of(qp_type));
         let to_b = Way::<D> { ah: address(&c), qp_num: b.qp.number(), qkey: way.qkey };
         d.recv(2, 0, 64);
         let error = c.try_post_to(&to_b, &[SendWr::send_inline(3, b"x")]).unwrap_err();
-        assert_eq!((error.posted, error.why), (0, Refused::Unsupported), "{qp_type:?}");
+        assert_eq!((error.posted, error.why), (0, WrError::Unsupported), "{qp_type:?}");
         d.expect_nothing();
     }
     b.expect_nothing();
@@ -101,7 +101,7 @@ fn q06_a_queue_key_with_its_highest_bit_is_the_senders<D: Device>() {
     is_next(&mut a, &mut b, &way);
     b.recv(1, 0, 64);
     // A sender with another Q_Key is dropped.
-    a.qp.modify(&QpAttr::to(QpState::RTS).qkey(QKEY + 1)).unwrap();
+    a.qp.modify(&QpAttr::new().state(QpState::RTS).qkey(QKEY + 1)).unwrap();
     a.send_to(&way, SendWr::send_inline(2, b"lost"));
     rest(&b.device);
     way.qkey = QKEY;
@@ -111,7 +111,7 @@ fn q06_a_queue_key_with_its_highest_bit_is_the_senders<D: Device>() {
 fn q06_a_queue_key_that_was_changed_counts_at_once<D: Device>() {
     let (mut a, mut b, mut way) = strangers::<D>();
     b.recv(1, 0, 64);
-    b.qp.modify(&QpAttr::to(QpState::RTS).qkey(QKEY + 1)).unwrap();
+    b.qp.modify(&QpAttr::new().state(QpState::RTS).qkey(QKEY + 1)).unwrap();
     a.send_to(&way, SendWr::send_inline(2, b"lost"));
     rest(&b.device);
     way.qkey = QKEY + 1;
@@ -131,7 +131,7 @@ fn q06_a_datagram_that_finds_no_receive_is_dropped<D: Device>() {
 fn q06_a_datagram_to_no_queue_pair_is_dropped<D: Device>() {
     let (mut a, mut b, mut way) = strangers::<D>();
     b.recv(1, 0, 64);
-    let gone = End::<D>::far(&Plan::of(QpType::Ud)).qp.number();
+    let gone = End::<D>::far(&Plan::of(QpType::UD)).qp.number();
     for nobody in [gone, 0x00ff_fff0] {
         way.qp_num = nobody;
         a.send_to(&way, SendWr::send_inline(2, b"lost"));
@@ -143,7 +143,7 @@ fn q06_a_datagram_to_no_queue_pair_is_dropped<D: Device>() {
 fn q06_a_datagram_to_a_connection_is_dropped<D: Device>() {
     let (mut a, mut b, mut way) = strangers::<D>();
     b.recv(1, 0, 64);
-    for qp_type in [QpType::Rc, QpType::Uc] {
+    for qp_type in [QpType::RC, QpType::UC] {
         let (_c, mut d) = pair_with::<D>(&Plan::of(qp_type), &Plan::of(qp_type));
         d.recv(2, 0, 64);
         way.qp_num = d.qp.number();
@@ -157,7 +157,7 @@ fn q06_a_datagram_to_a_connection_is_dropped<D: Device>() {
 
 fn q06_a_datagram_to_who_is_not_ready_is_dropped<D: Device>() {
     for state in [QpState::RESET, QpState::INIT, QpState::ERR] {
-        let (mut a, mut b) = two_with::<D>(&Plan::of(QpType::Ud), &Plan::of(QpType::Ud));
+        let (mut a, mut b) = two_with::<D>(&Plan::of(QpType::UD), &Plan::of(QpType::UD));
         a.connect(&b.qp);
         b.bring_to(state, 0);
         let way = way(&a, &b);
@@ -172,7 +172,7 @@ fn q06_a_datagram_to_who_is_not_ready_is_dropped<D: Device>() {
             b.bring_to(QpState::INIT, 0);
             b.recv(1, 0, 64);
         }
-        b.qp.modify(&QpAttr::to(QpState::RTR)).unwrap();
+        b.qp.modify(&QpAttr::new().state(QpState::RTR)).unwrap();
         a.send_to(&way, SendWr::send_inline(90, b"next"));
         b.expect_received(&[(1, S::SUCCESS)]); // in RTR it receives
         assert_eq!(b.payload(0, 4), b"next");

@@ -84,7 +84,7 @@ fn c08_unsignaled_datagrams_complete_only_at_their_receiver<D: Device>() {
 }
 
 fn n03_a_solicited_datagram_wakes_who_waits_for_it<D: Device>() {
-    let plan = Plan { channel: true, ..Plan::of(QpType::Ud) };
+    let plan = Plan { channel: true, ..Plan::of(QpType::UD) };
     let (mut a, mut b, way) = strangers_with::<D>(&plan, &plan);
     let key = b.received.key();
     arm(&mut b.received, Notify::Solicited);
@@ -182,7 +182,7 @@ fn q06_a_datagram_is_answered_by_where_it_came_from<D: Device>() {
 
 fn q06_a_datagram_goes_where_each_says<D: Device>() {
     let (mut a, mut b, to_b) = strangers::<D>();
-    let mut c = End::<D>::far(&Plan::of(QpType::Ud));
+    let mut c = End::<D>::far(&Plan::of(QpType::UD));
     c.connect(&a.qp);
     let to_c = way(&a, &c);
     for id in 0..6 {
@@ -198,7 +198,7 @@ fn q06_a_datagram_goes_where_each_says<D: Device>() {
 }
 
 fn q06_a_datagram_may_go_to_its_own_queue_pair<D: Device>() {
-    let mut a = End::<D>::near(&Plan::of(QpType::Ud));
+    let mut a = End::<D>::near(&Plan::of(QpType::UD));
     a.bring_to(QpState::RTS, 0);
     let itself = way(&a, &a);
     a.recv(1, 0, 64);
@@ -211,12 +211,12 @@ fn q06_a_datagram_may_go_to_its_own_queue_pair<D: Device>() {
 
 fn q06_many_may_send_datagrams_to_one<D: Device>() {
     const EACH: u64 = 4;
-    let deep = Plan { cqe: 128, ..Plan::of(QpType::Ud) };
-    let (a, mut b, _way) = strangers_with::<D>(&Plan::of(QpType::Ud), &deep);
+    let deep = Plan { cqe: 128, ..Plan::of(QpType::UD) };
+    let (a, mut b, _way) = strangers_with::<D>(&Plan::of(QpType::UD), &deep);
     (0..12).for_each(|id| b.recv(id, 64 * id, 64));
     let mut ends = vec![a];
     for _ in 0..2 {
-        let mut end = End::near(&Plan::of(QpType::Ud));
+        let mut end = End::near(&Plan::of(QpType::UD));
         end.connect(&b.qp);
         ends.push(end);
     }
@@ -279,9 +279,9 @@ fn q06_a_failed_completion_is_no_address<D: Device>() {
 }
 
 fn q09_datagrams_take_shared_receives<D: Device>() {
-    let srq = Some(SrqInit { max_wr: 15, max_sge: 2 });
+    let srq = Some(SrqInit::new(15).max_sge(2));
     let (mut a, mut b, mut way) =
-        strangers_with::<D>(&Plan::of(QpType::Ud), &Plan { srq, ..Plan::of(QpType::Ud) });
+        strangers_with::<D>(&Plan::of(QpType::UD), &Plan { srq, ..Plan::of(QpType::UD) });
     a.send_to(&way, SendWr::send_inline(1, b"nobody")); // dropped
     b.recv(2, 0, 64);
     way.qkey += 1;

@@ -63,7 +63,7 @@ pub fn take(cq: &mut impl PollWc) -> Vec<Wc> {
     let mut all = Vec::new();
     let mut buffer = [Wc::default(); 16];
     loop {
-        match cq.poll(&mut buffer).expect("the queue works") {
+        match cq.poll_into(&mut buffer).expect("the queue works") {
             0 => return all,
             count => all.extend_from_slice(&buffer[..count]),
         }

@@ -209,7 +209,7 @@ fn q07_no_read_or_atomic_where_this_side_sends_none<D: Device>() {
         let list =
             [SendWr::write_inline(5, b"x", b.remote(0)), on_memory(&word, b.remote(8))[operation]];
         let error = a.qp.post_send(&list).unwrap_err();
-        assert_eq!((error.posted, error.why), (1, Refused::NoReadAtomic));
+        assert_eq!((error.posted, error.why), (1, WrError::NoReadAtomic));
         a.expect_sent(&[(5, S::SUCCESS)]);
     }
     assert_eq!(a.qp.state(), QpState::RTS);
@@ -220,7 +220,7 @@ fn q07_the_result_of_a_read_is_never_inline<D: Device>() {
     for wr in on_memory(&[], b.remote(0))[1..].iter().copied() {
         for bytes in [[0; 8].as_slice(), &[], &[0; 65]] {
             let error = a.try_post(SendWr { data: Data::Inline(bytes), ..wr }).unwrap_err();
-            assert_eq!(error.why, Refused::InlineResult, "{:?}", wr.op);
+            assert_eq!(error.why, WrError::InlineResult, "{:?}", wr.op);
         }
     }
     a.expect_nothing();

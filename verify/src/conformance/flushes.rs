@@ -50,7 +50,7 @@ fn q04_a_flush_to_nowhere_is_refused<D: Device>() {
             SendWr::flush(3, at, 8, Placement::empty(), selectivity),
         ];
         let error = a.qp.post_send(&list).unwrap_err();
-        assert_eq!((error.posted, error.why), (1, Refused::BadPlacement));
+        assert_eq!((error.posted, error.why), (1, WrError::BadPlacement));
     }
     a.expect_sent(&[(1, S::SUCCESS), (2, S::SUCCESS), (2, S::SUCCESS)]);
     assert_eq!(a.qp.state(), QpState::RTS);

@@ -9,7 +9,7 @@ const MANY: u64 = 64;
 
 /// A pair whose ends have small completion queues that ignore overruns.
 fn narrow<D: Device>() -> (End<D>, End<D>) {
-    let caps = QpCaps { max_send_wr: MANY as u32, ..CAPS };
+    let caps = CAPS.max_send_wr(MANY as u32);
     let plan = Plan { caps, cqe: 4, ignores_overrun: true, ..Plan::with_channel() };
     pair_with(&plan, &plan)
 }
@@ -78,7 +78,7 @@ fn o08_dropped_completions_give_their_slots_back<D: Device>() {
             assert_eq!(a.try_post(silent), Ok(()), "round {round}");
         }
         let full = a.try_post(silent).map_err(|error| error.why);
-        assert_eq!(full, Err(Refused::QueueFull), "nothing covers the unsignaled ones");
+        assert_eq!(full, Err(WrError::QueueFull), "nothing covers the unsignaled ones");
         a.to(QpState::RESET);
         a.connect(&b.qp);
     }

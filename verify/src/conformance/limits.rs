@@ -49,7 +49,7 @@ fn capacities(most: &Limits) -> [Capacity; 5] {
 fn try_capacity<D: Device>((name, set, _): Capacity, value: u32, wanted: Result<(), Errno>) {
     let device = D::open();
     let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
-    let mut caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
+    let mut caps = CAPS.max_send_wr(4).max_recv_wr(4);
     set(&mut caps, value);
     let said = device.create_qp(&pd, &QpInit { caps, ..small(&cq) });
     assert_eq!(said.map(drop), wanted, "{name} {value}");
@@ -75,30 +75,30 @@ fn q04_a_queue_pair_may_have_as_much_as_the_device_tells<D: Device>() {
 
 fn q04_a_queue_of_none_takes_none<D: Device>() {
     let caps =
-        QpCaps { max_send_wr: 0, max_recv_wr: 0, max_send_sge: 0, max_recv_sge: 0, max_inline: 0 };
+        QpCaps::USUAL.max_send_wr(0).max_recv_wr(0).max_send_sge(0).max_recv_sge(0).max_inline(0);
     let (mut a, _b) = pair_with::<D>(&Plan { caps, ..Plan::default() }, &Plan::default());
     let refused =
         (0..=a.qp.caps().max_send_wr).find_map(|_| a.try_post(SendWr::send(1, &[])).err());
-    assert_eq!(refused.map(|error| error.why), Some(Refused::QueueFull));
+    assert_eq!(refused.map(|error| error.why), Some(WrError::QueueFull));
     let many = vec![RecvWr::new(1, &[]); a.qp.caps().max_recv_wr as usize + 1];
     let error = a.qp.post_recv(&many).unwrap_err();
-    assert_eq!((error.posted + 1, error.why), (many.len(), Refused::QueueFull));
+    assert_eq!((error.posted + 1, error.why), (many.len(), WrError::QueueFull));
 }
 
 fn q04_each_capacity_of_a_shared_queue_has_its_edges<D: Device>() {
     let device = D::open();
     let pd = device.alloc_pd();
     let most = device.limits();
-    drop(offered(device.create_srq(&pd, &SrqInit { max_wr: 1, max_sge: 1 })));
-    let one = SrqInit { max_wr: 1, max_sge: 1 };
+    drop(offered(device.create_srq(&pd, &SrqInit::new(1))));
+    let one = SrqInit::new(1);
     for (init, fits) in [
-        (SrqInit { max_wr: 0, ..one }, false),
-        (SrqInit { max_wr: most.max_srq_wr, ..one }, true),
-        (SrqInit { max_wr: most.max_srq_wr + 1, ..one }, false),
-        (SrqInit { max_wr: u32::MAX, ..one }, false),
-        (SrqInit { max_sge: most.max_srq_sge, ..one }, true),
-        (SrqInit { max_sge: most.max_srq_sge + 1, ..one }, false),
-        (SrqInit { max_sge: u32::MAX, ..one }, false),
+        (SrqInit::new(0), false),
+        (SrqInit::new(most.max_srq_wr), true),
+        (SrqInit::new(most.max_srq_wr + 1), false),
+        (SrqInit::new(u32::MAX), false),
+        (one.max_sge(most.max_srq_sge), true),
+        (one.max_sge(most.max_srq_sge + 1), false),
+        (one.max_sge(u32::MAX), false),
     ] {
         let wanted = if fits { Ok(()) } else { Err(Errno::EINVAL) };
         assert_eq!(device.create_srq(&pd, &init).map(drop), wanted, "{init:?}");
@@ -122,7 +122,7 @@ fn q04_a_message_of_more_than_two_gibibytes_is_refused<D: Device>() {
         for wr in movers(&sges, b.remote(0)) {
             let list = [SendWr::write_inline(2, b"x", b.remote(0)), wr];
             let error = a.qp.post_send(&list).unwrap_err();
-            assert!(matches!(error.why, Refused::TooLong { max } if max <= 1 << 31), "{error}");
+            assert!(matches!(error.why, WrError::TooLong { max } if max <= 1 << 31), "{error}");
             assert_eq!(error.posted, 1);
             a.expect_sent(&[(2, S::SUCCESS)]);
         }
@@ -144,7 +144,7 @@ fn q06_a_long_message_of_as_many_sges_as_there_may_be<D: Device>() {
     const LONG: usize = 1 << 20;
     let device = D::open();
     let count = device.limits().max_sge.min(16);
-    let caps = QpCaps { max_send_sge: count, max_recv_sge: count, ..CAPS };
+    let caps = CAPS.max_send_sge(count).max_recv_sge(count);
     let plan = Plan { caps, ..Plan::default() };
     let (mut a, mut b) = pair_with::<D>(&plan, &plan);
     let from = a.device.register(&a.pd, LONG, Access::EVERY).unwrap();

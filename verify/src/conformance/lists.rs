@@ -45,13 +45,13 @@ fn n03_any_of_a_list_may_be_the_solicited_one<D: Device>() {
 }
 
 fn n03_any_of_unreliable_sends_may_be_the_solicited_one<D: Device>() {
-    let plan = Plan { channel: true, ..Plan::of(QpType::Uc) };
+    let plan = Plan { channel: true, ..Plan::of(QpType::UC) };
     let (mut a, mut b) = pair_with::<D>(&plan, &plan);
     one_is_solicited(&mut a, &mut b, |id, _| SendWr::send_inline(id, b"x"), End::post_all);
 }
 
 fn n03_any_of_a_list_of_datagrams_may_be_the_solicited_one<D: Device>() {
-    let plan = Plan { channel: true, ..Plan::of(QpType::Ud) };
+    let plan = Plan { channel: true, ..Plan::of(QpType::UD) };
     let (mut a, mut b, way) = strangers_with::<D>(&plan, &plan);
     let make = |id, _: &End<D>| SendWr::send_inline(id, b"x");
     one_is_solicited(&mut a, &mut b, make, |a, list| posted(a.try_post_to(&way, list)));

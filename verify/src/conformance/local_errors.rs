@@ -15,7 +15,7 @@ struct Loose<D: Device> {
 
 /// One of each type.
 fn each<D: Device>() -> [Loose<D>; 2] {
-    let (a, b) = pair_with(&Plan::of(QpType::Uc), &Plan::of(QpType::Uc));
+    let (a, b) = pair_with(&Plan::of(QpType::UC), &Plan::of(QpType::UC));
     let (c, d, way) = strangers();
     [Loose { a, b, way: None }, Loose { a: c, b: d, way: Some(way) }]
 }
@@ -67,8 +67,8 @@ fn q01_a_send_queue_in_error_takes_what_running_ones_take<D: Device>() {
     for (mut pair, access) in each::<D>().into_iter().zip([Some(Access::EVERY), None]) {
         pair.fail();
         let qkey = if access.is_none() { Some(QKEY) } else { None };
-        let back =
-            QpAttr { cur_state: Some(QpState::SQE), access, qkey, ..QpAttr::to(QpState::RTS) };
+        let mut back = QpAttr::new().state(QpState::RTS).cur_state(QpState::SQE);
+        (back.access, back.qkey) = (access, qkey);
         let wrong = back.sq_psn(0);
         assert_eq!(pair.a.qp.modify(&wrong), Err(Errno::EINVAL));
         assert_eq!(pair.a.qp.state(), QpState::SQE);
@@ -81,7 +81,11 @@ fn q01_no_other_change_leads_out_of_sqe<D: Device>() {
     for mut pair in each::<D>() {
         pair.fail();
         for state in [QpState::INIT, QpState::RTR, QpState::SQD, QpState::SQE] {
-            assert_eq!(pair.a.qp.modify(&QpAttr::to(state)), Err(Errno::EINVAL), "{state:?}");
+            assert_eq!(
+                pair.a.qp.modify(&QpAttr::new().state(state)),
+                Err(Errno::EINVAL),
+                "{state:?}"
+            );
             assert_eq!(pair.a.qp.state(), QpState::SQE);
         }
     }
@@ -136,7 +140,7 @@ fn q03_sends_are_refused_in_sqe<D: Device>() {
         pair.fail();
         pair.b.recv(80, 0, 64);
         let error = pair.try_post(&[SendWr::send_inline(2, b"x")]).unwrap_err();
-        assert_eq!((error.posted, error.why), (0, Refused::WrongState));
+        assert_eq!((error.posted, error.why), (0, WrError::WrongState));
         pair.a.to(QpState::RTS);
         pair.a.expect_silence(); // it never runs later
         pair.b.expect_nothing();

@@ -91,7 +91,7 @@ fn q02_many_queue_pairs_flush_into_one_queue<D: Device>() {
         qp.post_recv(&[RecvWr::new(100 + id, &[]), RecvWr::new(200 + id, &[])]).unwrap();
     }
     for qp in fan.qps() {
-        qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+        qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     }
     let hub = &mut fan.hub;
     let sent = settle(&hub.device, &mut hub.sent, MANY);
@@ -103,7 +103,7 @@ fn q02_many_queue_pairs_flush_into_one_queue<D: Device>() {
 
 fn q07_many_that_wait_for_a_peer_are_told_that_it_is_gone<D: Device>() {
     // The timeout is infinite.
-    let endless = attr::rts().timeout(0).retry_cnt(0);
+    let endless = attr::rts().timeout(AckTimeout::UNLIMITED).retry_cnt(0);
     let plan = Plan { rts: endless, ..Plan::default() };
     let peer = End::<D>::far(&Plan::default());
     let mut waiting: Vec<_> = (0..MANY).map(|_| End::<D>::near(&plan)).collect();

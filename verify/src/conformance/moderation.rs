@@ -164,7 +164,7 @@ fn n12_arming_again_raises_what_is_held_back_if_it_raises_at_once<D: Device>() {
             a.post(SendWr::write_inline(1, b"x", b.remote(0)));
         }
         // The other one is there by now, or comes without an event.
-        wait_for("one completes", || a.sent.poll(&mut [Wc::default()]) == Ok(1));
+        wait_for("one completes", || a.sent.poll_into(&mut [Wc::default()]) == Ok(1));
         let early = now(&mut a).is_some();
         arm(&mut a.sent, Notify::Next);
         let raised = now(&mut a) == Some(key);

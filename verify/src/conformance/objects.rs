@@ -114,7 +114,7 @@ fn q11_what_completed_outlives_its_queue_pair<D: Device>() {
 
 /// A pair whose first end has a channel, a send completion queue of eight, and a large send queue.
 fn resizable<D: Device>() -> (End<D>, End<D>) {
-    let caps = QpCaps { max_send_wr: 64, ..CAPS };
+    let caps = CAPS.max_send_wr(64);
     pair_with(&Plan { caps, cqe: 8, ..Plan::with_channel() }, &Plan::default())
 }
 
@@ -148,9 +148,9 @@ fn q12_the_new_size_is_in_force<D: Device>() {
         a.device.pause();
     }
     let mut buffer = [Wc::default(); 64];
-    let stored = a.sent.poll(&mut buffer).unwrap();
+    let stored = a.sent.poll_into(&mut buffer).unwrap();
     assert!((size..most).contains(&(stored as u64)), "{stored} of {most} were stored");
-    assert!(matches!(a.sent.poll(&mut buffer), Err(PollError::Overrun { .. })));
+    assert!(matches!(a.sent.poll_into(&mut buffer), Err(PollError::Overrun { .. })));
 }
 
 fn q12_shrinking_keeps_what_waits<D: Device>() {
@@ -209,7 +209,7 @@ fn q12_resizing_again_and_again_loses_nothing<D: Device>() {
         a.sent.resize(size).unwrap();
         complete(&mut a, &b, next + 4..next + 8);
         let mut got = vec![Wc::default(); round % 8 + 1];
-        let count = a.sent.poll(&mut got).unwrap() as u64;
+        let count = a.sent.poll_into(&mut got).unwrap() as u64;
         assert!(got.iter().zip(next..).take(count as usize).all(|(wc, id)| wc.wr_id() == id));
         a.expect_sent(&all(next + count..next + 8, S::SUCCESS));
         next += 8;

@@ -216,7 +216,7 @@ fn q08_a_write_is_visible_before_a_later_send_completes<D: Device>() {
         scope.spawn(move || {
             for round in 0..ROUNDS {
                 let mut buffer = [Wc::default(); 1];
-                wait_for("the message arrives", || received.poll(&mut buffer).unwrap() == 1);
+                wait_for("the message arrives", || received.poll_into(&mut buffer).unwrap() == 1);
                 // Later rounds may have been written already; an earlier one must not be visible any more.
                 let mut seen = vec![0; 2048];
                 mr.read(0, &mut seen);

@@ -69,14 +69,14 @@ fn drain(cq: &mut impl PollWc) -> (Vec<u64>, PollError) {
     let mut stored = Vec::new();
     let mut buffer = [Wc::default(); 3];
     let error = loop {
-        match cq.poll(&mut buffer) {
+        match cq.poll_into(&mut buffer) {
             Ok(0) => panic!("empty after {} completions, and no error", stored.len()),
             Ok(count) => stored.extend(buffer[..count].iter().map(Wc::wr_id)),
             Err(error) => break error,
         }
     };
     for _ in 0..3 {
-        let again = cq.poll(&mut buffer);
+        let again = cq.poll_into(&mut buffer);
         assert!(
             matches!(again, Err(PollError::Overrun { .. })),
             "it fails for ever, not {again:?}"
@@ -98,7 +98,7 @@ fn check_stored((stored, error): (Vec<u64>, PollError), capacity: u32, last: u64
 
 /// A pair whose first end has a small send completion queue that has overrun by 64 sends.
 fn overrun_by_sends<D: Device>() -> (End<D>, End<D>) {
-    let caps = QpCaps { max_send_wr: 64, ..CAPS };
+    let caps = CAPS.max_send_wr(64);
     let (mut a, mut b) =
         pair_with::<D>(&Plan { caps, cqe: 4, ..Plan::default() }, &Plan::default());
     for id in 0..4 {
@@ -138,7 +138,7 @@ fn o01_a_full_queue_takes_one_more_for_each_that_is_polled<D: Device>() {
     let mut buffer = [Wc::default(); 1];
     for id in 0..MORE {
         let End { received, device, .. } = &mut b;
-        wait_until(device, "the oldest is there", || received.poll(&mut buffer).unwrap() == 1);
+        wait_until(device, "the oldest is there", || received.poll_into(&mut buffer).unwrap() == 1);
         assert_eq!((buffer[0].wr_id(), buffer[0].status()), (id, S::SUCCESS));
         message(&mut a, &mut b, capacity + id);
     }
@@ -299,14 +299,14 @@ fn o06_an_overrun_queue_goes_once_its_queue_pairs_are_gone<D: Device>() {
 fn p06_an_empty_slice_returns_zero_of_an_overrun_queue<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
     overrun(&mut a, &mut b);
-    assert_eq!(b.received.poll(&mut []), Ok(0), "with completions waiting");
+    assert_eq!(b.received.poll_into(&mut []), Ok(0), "with completions waiting");
     drain(&mut b.received);
-    assert_eq!(b.received.poll(&mut []), Ok(0), "once it fails");
+    assert_eq!(b.received.poll_into(&mut []), Ok(0), "once it fails");
 }
 
 fn o07_a_queue_of_all_that_is_outstanding_never_overruns<D: Device>() {
     let device = D::open();
-    let caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
+    let caps = CAPS.max_send_wr(4).max_recv_wr(4);
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(3 * (4 + 4), None).unwrap());
     let init = QpInit { caps, ..small(&cq) };
     let mut qps: Vec<_> = (0..3).map(|_| device.create_qp(&pd, &init).unwrap()).collect();
@@ -314,19 +314,19 @@ fn o07_a_queue_of_all_that_is_outstanding_never_overruns<D: Device>() {
     for _ in 0..20 {
         for qp in &mut qps {
             connect(qp, peer.qp.number());
-            qp.modify(&QpAttr::to(QpState::SQD)).unwrap(); // so that nothing is carried out
+            qp.modify(&QpAttr::new().state(QpState::SQD)).unwrap(); // so that nothing is carried out
             for id in 0..4 {
                 qp.post_send(&[SendWr::send_inline(id, b"").unsignaled()]).unwrap();
                 qp.post_recv(&[RecvWr::new(10 + id, &[])]).unwrap();
             }
         }
         for qp in &mut qps {
-            qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+            qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
         }
         let flushed = settle(&device, &mut cq, 24);
         assert_eq!(flushed.len(), 24, "every request of every queue pair");
         for qp in &mut qps {
-            qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+            qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
         }
     }
 }

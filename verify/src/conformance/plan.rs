@@ -36,7 +36,7 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self::of(QpType::Rc)
+        Self::of(QpType::RC)
     }
 }
 
@@ -68,7 +68,7 @@ impl Plan {
 /// Brings a queue pair from RESET to `state` by the fewest transitions.
 pub fn bring_to<Ah>(qp: &mut impl Qp<Ah>, plan: &Plan, state: QpState, peer: u32) {
     let rtr = match plan.qp_type {
-        QpType::Ud => plan.rtr, // it has no peer
+        QpType::UD => plan.rtr, // it has no peer
         _ => plan.rtr.dest_qp_num(peer),
     };
     let way = [attr::init_as(plan.qp_type, plan.access, QKEY), rtr, plan.rts];
@@ -77,7 +77,7 @@ pub fn bring_to<Ah>(qp: &mut impl Qp<Ah>, plan: &Plan, state: QpState, peer: u32
         QpState::INIT => (1, None),
         QpState::RTR => (2, None),
         QpState::RTS => (3, None),
-        QpState::ERR => (1, Some(QpAttr::to(state))),
+        QpState::ERR => (1, Some(QpAttr::new().state(state))),
         _ => panic!("{state:?} takes more than attributes"),
     };
     for attr in way[..steps].iter().chain(&last) {

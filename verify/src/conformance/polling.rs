@@ -43,7 +43,7 @@ fn p01_as_many_as_the_slice_holds<D: Device>() {
     for size in [1, 3, 2, 2] {
         let mut buffer = vec![Wc::default(); size];
         wait_until(&a.device, "there are as many as the slice holds", || {
-            let polled = a.sent.poll(&mut buffer).unwrap();
+            let polled = a.sent.poll_into(&mut buffer).unwrap();
             assert!(polled == size || polled == 0, "{polled} of {size} while 8 wait");
             polled == size
         });
@@ -70,38 +70,38 @@ fn p02_fewer_than_the_slice_holds_means_empty<D: Device>() {
     let mut buffer = [Wc::default(); 8];
     let mut polled = 0;
     wait_until(&a.device, "all three are there", || {
-        polled += a.sent.poll(&mut buffer).unwrap();
+        polled += a.sent.poll_into(&mut buffer).unwrap();
         polled == 3
     });
-    assert_eq!(a.sent.poll(&mut buffer), Ok(0), "nothing was posted since");
+    assert_eq!(a.sent.poll_into(&mut buffer), Ok(0), "nothing was posted since");
 }
 
 fn p03_empty_is_no_error<D: Device>() {
     let (mut a, b) = pair::<D>();
     let mut buffer = [Wc::default(); 4];
-    assert_eq!(a.sent.poll(&mut buffer), Ok(0), "new");
+    assert_eq!(a.sent.poll_into(&mut buffer), Ok(0), "new");
     complete(&mut a, &b, 0..1);
     a.expect_sent(&[(0, S::SUCCESS)]);
-    assert_eq!(a.sent.poll(&mut buffer), Ok(0), "emptied");
+    assert_eq!(a.sent.poll_into(&mut buffer), Ok(0), "emptied");
 }
 
 fn p04_entries_past_the_count_are_unchanged<D: Device>() {
     let (mut a, b) = pair::<D>();
     let mark = Wc::failed(Failed::new(0xdead_beef, S::GENERAL_ERR, 77, 5).unwrap());
     let mut buffer = [mark; 8];
-    assert_eq!(a.sent.poll(&mut buffer), Ok(0));
+    assert_eq!(a.sent.poll_into(&mut buffer), Ok(0));
     assert_eq!(buffer, [mark; 8], "an empty queue wrote to the caller's slice");
     complete(&mut a, &b, 0..3);
-    let polled = a.sent.poll(&mut buffer[..6]).unwrap();
+    let polled = a.sent.poll_into(&mut buffer[..6]).unwrap();
     assert!(buffer[..polled].iter().all(|wc| *wc != mark));
     assert_eq!(buffer[polled..], [mark; 8][polled..], "past the count");
 }
 
 fn p06_an_empty_slice_returns_zero<D: Device>() {
     let (mut a, b) = pair::<D>();
-    assert_eq!(a.sent.poll(&mut []), Ok(0), "empty");
+    assert_eq!(a.sent.poll_into(&mut []), Ok(0), "empty");
     complete(&mut a, &b, 0..2);
-    assert_eq!(a.sent.poll(&mut []), Ok(0), "with completions waiting");
+    assert_eq!(a.sent.poll_into(&mut []), Ok(0), "with completions waiting");
     a.expect_sent(&all(0..2, S::SUCCESS));
 }
 
@@ -114,8 +114,8 @@ struct Liar<T> {
 impl<T: PollWc> PollCq for Liar<T> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        if self.lies { Ok(out.len() + 1) } else { self.transport.poll(out) }
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        if self.lies { Ok(out.len() + 1) } else { self.transport.poll_into(out) }
     }
 }
 
@@ -130,7 +130,7 @@ fn p07_a_transport_that_claims_too_much_is_refused<D: Device>() {
         assert_eq!(cq.poll(&mut buffer[..asked]), Err(claimed));
         assert_eq!(buffer, [mark; 8], "nothing was handed out");
     }
-    cq.transport().lies = false;
+    cq.get_mut().lies = false;
     let mut ids = Vec::new();
     wait_until(&a.device, "all three are there", || {
         let polled = cq.poll(&mut buffer[..4]).expect("it lies no more");
@@ -157,7 +157,7 @@ fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {
                     wait_for("the queue has handed out another that was sent", || {
                         thread::yield_now();
                         let mut guard = shared.lock().unwrap();
-                        let count = guard.0.poll(&mut buffer).unwrap();
+                        let count = guard.0.poll_into(&mut buffer).unwrap();
                         guard.1.extend(buffer[..count].iter().map(Wc::wr_id));
                         let before = mem::replace(&mut seen, guard.1.len() as u64);
                         before < seen

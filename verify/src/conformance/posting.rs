@@ -21,7 +21,7 @@ fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> u64 {
     let taken = (0..100).take_while(|_| match a.try_post(silent(b)) {
         Ok(()) => true,
         Err(error) => {
-            assert_eq!(error.why, Refused::QueueFull);
+            assert_eq!(error.why, WrError::QueueFull);
             false
         }
     });
@@ -32,7 +32,7 @@ fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> u64 {
 
 /// Posts a list whose last request must be refused, and checks that those before it were executed.
 #[track_caller]
-fn stops_at_last<D: Device>(mut a: End<D>, list: &[SendWr<'_>], why: Refused) {
+fn stops_at_last<D: Device>(mut a: End<D>, list: &[SendWr<'_>], why: WrError) {
     let last = list.len() - 1;
     let error = a.qp.post_send(list).unwrap_err();
     assert_eq!((error.posted, error.why), (last, why));
@@ -44,12 +44,12 @@ fn q04_too_many_sges_are_refused<D: Device>() {
     let (a, b) = pair::<D>();
     let sges = [a.sge(0, 8); 5];
     let list = [SendWr::write(1, &sges[..4], b.remote(0)), SendWr::send(2, &sges)];
-    stops_at_last(a, &list, Refused::TooManySges { max: 4 });
+    stops_at_last(a, &list, WrError::TooManySges { max: 4 });
 
     let (_a, mut b) = pair::<D>();
     let list = [RecvWr::new(1, &sges[..4]), RecvWr::new(2, &sges), RecvWr::new(3, &[])];
     let error = b.qp.post_recv(&list).unwrap_err();
-    assert_eq!((error.posted, error.why), (1, Refused::TooManySges { max: 4 }));
+    assert_eq!((error.posted, error.why), (1, WrError::TooManySges { max: 4 }));
     b.to(QpState::ERR);
     b.expect_received(&[(1, S::WR_FLUSH_ERR)]);
 }
@@ -59,7 +59,7 @@ fn q04_too_many_inline_bytes_are_refused<D: Device>() {
     let bytes = [7; 65];
     let fits = SendWr::write_inline(1, &bytes[..64], b.remote(0));
     let list = [fits, SendWr::write_inline(2, &bytes, b.remote(64))];
-    stops_at_last(a, &list, Refused::InlineTooLong { max: 64 });
+    stops_at_last(a, &list, WrError::InlineTooLong { max: 64 });
     assert_eq!(b.bytes(0, 65), [[7; 64].as_slice(), &[0]].concat());
 }
 
@@ -67,7 +67,7 @@ fn q04_a_full_send_queue_refuses<D: Device>() {
     let (a, b) = pair::<D>();
     let to = b.remote(0);
     let list: Vec<_> = (0..=slots(&a)).map(|id| SendWr::write_inline(id, b"x", to)).collect();
-    stops_at_last(a, &list, Refused::QueueFull);
+    stops_at_last(a, &list, WrError::QueueFull);
 }
 
 fn q04_a_full_receive_queue_refuses<D: Device>() {
@@ -75,7 +75,7 @@ fn q04_a_full_receive_queue_refuses<D: Device>() {
     let slots = u64::from(b.qp.caps().max_recv_wr);
     let list: Vec<_> = (0..=slots).map(|id| RecvWr::new(id, &[])).collect();
     let error = b.qp.post_recv(&list).unwrap_err();
-    assert_eq!((error.posted as u64, error.why), (slots, Refused::QueueFull));
+    assert_eq!((error.posted as u64, error.why), (slots, WrError::QueueFull));
     for id in 0..slots {
         a.post(SendWr::send_inline(id, b""));
         a.expect_sent(&[(id, S::SUCCESS)]);
@@ -92,7 +92,7 @@ fn q04_a_list_stops_at_the_refused_one_and_those_before_it_run<D: Device>() {
         let long = [7; 65];
         let wr = |id| SendWr::send_inline(id, if id == bad { &long } else { b"x".as_slice() });
         let error = a.qp.post_send(&[0, 1, 2, 3].map(wr)).unwrap_err();
-        let why = Refused::InlineTooLong { max: 64 };
+        let why = WrError::InlineTooLong { max: 64 };
         assert_eq!((error.posted as u64, error.why), (bad, why));
         a.expect_sent(&all(0..bad, S::SUCCESS));
         b.expect_received(&all(0..bad, S::SUCCESS));
@@ -102,13 +102,12 @@ fn q04_a_list_stops_at_the_refused_one_and_those_before_it_run<D: Device>() {
 
 fn q04_as_much_as_was_asked_for_is_taken<D: Device>() {
     let limits = D::open().limits();
-    let caps = QpCaps {
-        max_send_wr: 32,
-        max_recv_wr: 32,
-        max_send_sge: limits.max_sge,
-        max_recv_sge: limits.max_sge,
-        max_inline: limits.max_inline,
-    };
+    let caps = QpCaps::USUAL
+        .max_send_wr(32)
+        .max_recv_wr(32)
+        .max_send_sge(limits.max_sge)
+        .max_recv_sge(limits.max_sge)
+        .max_inline(limits.max_inline);
     let plan = Plan { caps, ..Plan::default() };
     let (mut a, mut b) = pair_with::<D>(&plan, &plan);
     let (to, bytes) = (b.remote(0), vec![9; limits.max_inline as usize]);
@@ -130,7 +129,7 @@ fn q04_as_much_as_was_asked_for_is_taken<D: Device>() {
 
 fn q04_a_queue_says_how_much_it_takes<D: Device>() {
     for asked in [1, 2, 3, 5, 8, 15, 16] {
-        let caps = QpCaps { max_send_wr: asked, max_recv_wr: asked, ..CAPS };
+        let caps = CAPS.max_send_wr(asked).max_recv_wr(asked);
         let (mut a, _b) = pair_with::<D>(&Plan { caps, ..Plan::default() }, &Plan::default());
         let said = a.qp.caps();
         assert!(said.max_send_wr >= asked && said.max_recv_wr >= asked, "{asked}: {said:?}");
@@ -158,7 +157,7 @@ fn q05_a_slot_comes_back_when_its_completion_is_polled_not_before<D: Device>() {
     assert_eq!(free(&mut a, &b), 0, "they are done, but nobody polled them");
     let mut buffer = [Wc::default(); 1];
     for id in 0..slots {
-        assert_eq!(a.sent.poll(&mut buffer), Ok(1));
+        assert_eq!(a.sent.poll_into(&mut buffer), Ok(1));
         assert_eq!(buffer[0].wr_id(), id);
         assert_eq!(free(&mut a, &b), 1, "exactly one comes back with completion {id}");
     }
@@ -174,7 +173,7 @@ fn q05_a_completion_covers_the_unsignaled_before_it_and_no_more<D: Device>() {
     assert_eq!(free(&mut a, &b), 0, "nothing was polled yet");
     let mut buffer = [Wc::default(); 1];
     for (id, covered) in [(2, 3), (6, 4)] {
-        assert_eq!(a.sent.poll(&mut buffer), Ok(1));
+        assert_eq!(a.sent.poll_into(&mut buffer), Ok(1));
         assert_eq!(buffer[0].wr_id(), id);
         assert_eq!(free(&mut a, &b), covered, "slots that {id} gives back");
     }
@@ -192,16 +191,16 @@ fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
     a.qp.post_send(&list).unwrap();
     rest(&a.device);
     let post = |a: &mut End<D>| a.try_post(silent).map_err(|error| error.why);
-    assert_eq!(post(&mut a), Err(Refused::QueueFull), "nothing was polled yet");
+    assert_eq!(post(&mut a), Err(WrError::QueueFull), "nothing was polled yet");
     let mut buffer = [Wc::default(); 1];
     // The failed completion frees its slot and the two before it; each flush completion frees its own.
     for (status, covered) in [(S::REM_ACCESS_ERR, 3), (S::WR_FLUSH_ERR, 1), (S::WR_FLUSH_ERR, 1)] {
-        assert_eq!(a.sent.poll(&mut buffer), Ok(1));
+        assert_eq!(a.sent.poll_into(&mut buffer), Ok(1));
         assert_eq!(buffer[0].status(), status);
         for _ in 0..covered {
             assert_eq!(post(&mut a), Ok(()), "a slot that {status} gives back");
         }
-        assert_eq!(post(&mut a), Err(Refused::QueueFull), "no more than {covered}");
+        assert_eq!(post(&mut a), Err(WrError::QueueFull), "no more than {covered}");
     }
 }
 
@@ -220,7 +219,7 @@ fn q05_receives_give_no_send_slot_back<D: Device>() {
     }
     expect(&device, &mut cq, qp.number(), &all(0..slots, S::SUCCESS));
     let said = qp.post_send(&[SendWr::send_inline(9, b"")]).map_err(|error| error.why);
-    assert_eq!(said, Err(Refused::QueueFull), "no send's completion was polled");
+    assert_eq!(said, Err(WrError::QueueFull), "no send's completion was polled");
 }
 
 fn q05_receive_slots_come_back<D: Device>() {
@@ -229,7 +228,7 @@ fn q05_receive_slots_come_back<D: Device>() {
     for round in 0..10 {
         (0..slots).for_each(|id| b.recv(id, 0, 8));
         let full = b.qp.post_recv(&[RecvWr::new(99, &[])]).unwrap_err();
-        assert_eq!(full.why, Refused::QueueFull, "round {round}");
+        assert_eq!(full.why, WrError::QueueFull, "round {round}");
         for id in 0..slots {
             a.send(id);
             a.expect_sent(&[(id, S::SUCCESS)]);

@@ -72,7 +72,7 @@ fn x01_the_same_fabric_is_one_device_and_another_sees_nothing_of_it<D: Device>()
     let (mut a, mut b) = couple(D::open(), &Plan::default());
     talk(&mut a, &mut b);
     // The infinite timeout shows that the failure is due to the death.
-    let rts = attr::rts().timeout(0);
+    let rts = attr::rts().timeout(AckTimeout::UNLIMITED);
     let mut other = End::on(Loopback::open_in(&named("x01")), &Plan { rts, ..Plan::default() });
     let known = [a.qp.number(), b.qp.number()];
     let there =
@@ -231,8 +231,8 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
             let list = [SendWr::send(id, &sge), SendWr::write(id, &sge, there)];
             failed += usize::from(qp.post_send(&list).is_err());
             failed += usize::from(sent.arm(Notify::Next).is_err());
-            failed += usize::from(sent.poll(&mut buffer).is_err());
-            failed += usize::from(received.poll(&mut buffer).is_err());
+            failed += usize::from(sent.poll_into(&mut buffer).is_err());
+            failed += usize::from(received.poll_into(&mut buffer).is_err());
             failed += usize::from(channel.as_mut().expect("it has one").take_event().is_err());
         }
     }

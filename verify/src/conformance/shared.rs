@@ -5,7 +5,7 @@ use super::stand::*;
 
 /// The plan of an end with a shared receive queue.
 pub fn sharing() -> Plan {
-    Plan { srq: Some(SrqInit { max_wr: 15, max_sge: 2 }), ..Plan::default() }
+    Plan { srq: Some(SrqInit::new(15).max_sge(2)), ..Plan::default() }
 }
 
 /// Two connected queue pairs on one shared receive queue.

@@ -130,8 +130,8 @@ fn q09_the_last_receive_is_told_once_each_time<D: Device>() {
 }
 
 fn q09_the_last_receive_is_told_of_datagrams_too<D: Device>() {
-    let plan = Plan { srq: sharing().srq, ..Plan::of(QpType::Ud) };
-    let (_a, mut b) = pair_with::<D>(&Plan::of(QpType::Ud), &plan);
+    let plan = Plan { srq: sharing().srq, ..Plan::of(QpType::UD) };
+    let (_a, mut b) = pair_with::<D>(&Plan::of(QpType::UD), &plan);
     b.recv(1, 0, 64);
     b.to(QpState::ERR);
     let number = b.qp.number();

@@ -15,10 +15,10 @@ fn q04_a_shared_queue_refuses_what_is_too_much<D: Device>() {
     let max = srq.caps().max_sge;
     let list = [RecvWr::new(1, &sges[..2]), RecvWr::new(2, &sges), RecvWr::new(3, &[])];
     let error = srq.post_recv(&list).unwrap_err();
-    assert_eq!((error.posted, error.why), (1, Refused::TooManySges { max }));
+    assert_eq!((error.posted, error.why), (1, WrError::TooManySges { max }));
     let many = vec![RecvWr::new(4, &[]); 4 * srq.caps().max_wr as usize + 64];
     let error = srq.post_recv(&many).unwrap_err();
-    assert_eq!(error.why, Refused::QueueFull);
+    assert_eq!(error.why, WrError::QueueFull);
     assert!(error.posted + 1 >= srq.caps().max_wr as usize, "{error}");
 }
 
@@ -26,7 +26,7 @@ fn q04_a_shared_queue_takes_what_it_says<D: Device>() {
     let device = D::open();
     let pd = device.alloc_pd();
     for asked in [1, 2, 3, 5, 8, 15, 16] {
-        let mut srq = offered(device.create_srq(&pd, &SrqInit { max_wr: asked, max_sge: 1 }));
+        let mut srq = offered(device.create_srq(&pd, &SrqInit::new(asked)));
         let said = srq.caps();
         assert!(said.max_wr >= asked && said.max_sge >= 1, "{asked}: {said:?}");
         let many = vec![RecvWr::new(1, &[]); 4 * asked as usize + 64];
@@ -88,13 +88,13 @@ fn q09_posting_to_a_queue_pair_with_shared_receives_is_refused<D: Device>() {
         let (a, mut b) = two_with::<D>(&Plan::default(), &sharing());
         b.bring_to(state, a.qp.number());
         let said = b.qp.post_recv(&[RecvWr::new(1, &[])]).map_err(|error| error.why);
-        assert_eq!(said, Err(Refused::SharedReceives), "in {state:?}");
+        assert_eq!(said, Err(WrError::SharedReceives), "in {state:?}");
         b.expect_nothing();
     }
 }
 
 fn q09_the_receive_capacities_of_such_a_queue_pair_are_ignored<D: Device>() {
-    let caps = QpCaps { max_recv_wr: u32::MAX, max_recv_sge: u32::MAX, ..CAPS };
+    let caps = CAPS.max_recv_wr(u32::MAX).max_recv_sge(u32::MAX);
     let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan { caps, ..sharing() });
     b.recv(1, 0, 8);
     a.send(2);
@@ -242,7 +242,7 @@ fn q11_a_shared_queue_is_in_use_by_its_queue_pairs<D: Device>() {
 fn q11_a_shared_queue_keeps_its_domain_in_use<D: Device>() {
     let device = D::open();
     let pd = device.alloc_pd();
-    let srq = offered(device.create_srq(&pd, &SrqInit { max_wr: 4, max_sge: 1 }));
+    let srq = offered(device.create_srq(&pd, &SrqInit::new(4)));
     let pd = pd.destroy().expect_err("a shared receive queue belongs to it");
     assert!(srq.destroy().is_ok(), "no queue pair takes from it");
     assert!(pd.destroy().is_ok(), "nothing belongs to it any more");

@@ -10,7 +10,7 @@ use cq_verbs::async_event::AsyncEvent;
 pub use cq_verbs::async_event::{AsyncEventType, Element};
 use cq_verbs::causes::Causes;
 use cq_verbs::post::PostError;
-pub use cq_verbs::post::{Post, Refused};
+pub use cq_verbs::post::{Post, WrError};
 pub use cq_verbs::setup::inc_rkey;
 pub use cq_verbs::wr::{
     Data, Placement, RecvWr, RemoteAddr, Selectivity, SendOp, SendWr, Sge, WindowBind,
@@ -19,8 +19,8 @@ pub use cq_verbs::wr::{
 pub use super::expect::*;
 pub use super::plan::*;
 pub use crate::device::{
-    Access, Cq, CqInit, Destroy, Device, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpInit, QpState,
-    QpType, SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
+    Access, AckTimeout, Cq, CqInit, Destroy, Device, Errno, Mr, Mw, Qp, QpAttr, QpCaps, QpInit,
+    QpState, QpType, RnrTimer, SMALL_CAPS as CAPS, Srq, SrqInit, attr, small,
 };
 
 /// The size of an end's region, in bytes.
@@ -154,7 +154,7 @@ impl<D: Device> End<D> {
     /// Changes from RTS to SQD, and waits until the send queue is drained.
     #[track_caller]
     pub fn drain(&mut self) {
-        let sqd = QpAttr::to(QpState::SQD).en_sqd_async_notify(true);
+        let sqd = QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true);
         assert_eq!(self.qp.modify(&sqd), Ok(()), "going to SQD");
         let drained = (AsyncEventType::SQ_DRAINED, self.element());
         let start = Instant::now();
@@ -168,7 +168,7 @@ impl<D: Device> End<D> {
     /// Changes the state, without other attributes.
     #[track_caller]
     pub fn to(&mut self, state: QpState) {
-        let said = self.qp.modify(&QpAttr::to(state));
+        let said = self.qp.modify(&QpAttr::new().state(state));
         assert_eq!(said, Ok(()), "going from {:?} to {state:?}", self.qp.state());
     }
 
@@ -379,7 +379,7 @@ pub fn offered<T>(made: Result<T, Errno>) -> T {
 pub fn posted(said: Result<(), PostError>) {
     match said {
         Ok(()) => {}
-        Err(PostError { why: Refused::Unsupported, .. }) => panic!("{NO_OPERATION}"),
+        Err(PostError { why: WrError::Unsupported, .. }) => panic!("{NO_OPERATION}"),
         Err(error) => panic!("{}", Causes(&error)),
     }
 }

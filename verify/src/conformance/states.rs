@@ -97,7 +97,7 @@ fn q02_what_completed_before_err_stays<D: Device>() {
 
 fn q02_flushing_beside_execution_loses_and_repeats_nothing<D: Device>() {
     for round in 0..100 {
-        let plan = Plan { caps: QpCaps { max_send_wr: 64, ..CAPS }, cqe: 128, ..Plan::default() };
+        let plan = Plan { caps: CAPS.max_send_wr(64), cqe: 128, ..Plan::default() };
         let (mut a, mut b) = pair_with::<D>(&plan, &plan);
         let to = b.remote(0);
         let list: Vec<_> = (0..64).map(|id| SendWr::write_inline(id, b"x", to)).collect();
@@ -196,7 +196,7 @@ fn q02_a_completion_from_before_reset_stays_and_gives_no_slot_back<D: Device>() 
     }
     a.expect_sent(&all(0..slots, S::SUCCESS));
     let full = a.try_post(SendWr::send_inline(99, b"")).unwrap_err();
-    assert_eq!(full.why, Refused::QueueFull, "those slots were of an earlier life");
+    assert_eq!(full.why, WrError::QueueFull, "those slots were of an earlier life");
 }
 
 fn q03_sends_are_refused_outside_rts_sqd_and_err<D: Device>() {
@@ -207,14 +207,14 @@ fn q03_sends_are_refused_outside_rts_sqd_and_err<D: Device>() {
         a.bring_to(state, b.qp.number());
         let said = a.try_post(SendWr::send_inline(1, b"x")).map_err(|error| error.why);
         let taken = matches!(state, QpState::RTS | QpState::SQD | QpState::ERR);
-        assert_eq!(said, if taken { Ok(()) } else { Err(Refused::WrongState) }, "in {state:?}");
+        assert_eq!(said, if taken { Ok(()) } else { Err(WrError::WrongState) }, "in {state:?}");
     }
 }
 
 fn q03_receives_are_refused_in_reset<D: Device>() {
     let (mut a, mut b) = two::<D>();
     let said = a.qp.post_recv(&[RecvWr::new(1, &[])]).map_err(|error| error.why);
-    assert_eq!(said, Err(Refused::WrongState));
+    assert_eq!(said, Err(WrError::WrongState));
     a.connect(&b.qp);
     b.connect(&a.qp);
     b.send(2); // finds no receive
@@ -246,7 +246,7 @@ fn q03_sends_that_were_refused_never_run<D: Device>() {
 }
 
 fn q03_unreliable_queue_pairs_refuse_in_the_same_states<D: Device>() {
-    for qp_type in [QpType::Uc, QpType::Ud] {
+    for qp_type in [QpType::UC, QpType::UD] {
         for state in
             [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS, QpState::SQD, QpState::ERR]
         {
@@ -256,14 +256,14 @@ fn q03_unreliable_queue_pairs_refuse_in_the_same_states<D: Device>() {
             b.recv(1, 0, 64);
             let list = [SendWr::send_inline(2, b"x")];
             let said = match qp_type {
-                QpType::Ud => a.try_post_to(&way(&a, &b), &list),
+                QpType::UD => a.try_post_to(&way(&a, &b), &list),
                 _ => a.qp.post_send(&list),
             };
             let taken = matches!(state, QpState::RTS | QpState::SQD | QpState::ERR);
-            let wanted = if taken { Ok(()) } else { Err(Refused::WrongState) };
+            let wanted = if taken { Ok(()) } else { Err(WrError::WrongState) };
             assert_eq!(said.map_err(|error| error.why), wanted, "{qp_type:?} in {state:?}");
             let said = a.qp.post_recv(&[RecvWr::new(3, &[])]).map_err(|error| error.why);
-            let wanted = if state == QpState::RESET { Err(Refused::WrongState) } else { Ok(()) };
+            let wanted = if state == QpState::RESET { Err(WrError::WrongState) } else { Ok(()) };
             assert_eq!(said, wanted, "{qp_type:?} in {state:?}");
             if !taken {
                 a.to(QpState::RESET);

@@ -5,9 +5,9 @@ use super::stand::*;
 include!(concat!(env!("OUT_DIR"), "/timers.rs"));
 
 /// A short timeout: twice 1 ms.
-const SHORT: QpAttr = BARE.timeout(8).retry_cnt(1);
+const SHORT: QpAttr = BARE.timeout(AckTimeout::from_number(8).unwrap()).retry_cnt(1);
 /// An infinite timeout.
-const ENDLESS: QpAttr = BARE.timeout(0).retry_cnt(0);
+const ENDLESS: QpAttr = BARE.timeout(AckTimeout::UNLIMITED).retry_cnt(0);
 const BARE: QpAttr = attr::rts();
 
 /// A pair whose first end is brought to RTS with these attributes.
@@ -17,7 +17,7 @@ fn pair_by<D: Device>(rts: QpAttr) -> (End<D>, End<D>) {
 
 /// The plan of an end with an RNR timer of 0.08 ms.
 fn brief() -> Plan {
-    Plan { rtr: attr::rtr(0).min_rnr_timer(5), ..Plan::default() }
+    Plan { rtr: attr::rtr(0).min_rnr_timer(RnrTimer::from_number(5).unwrap()), ..Plan::default() }
 }
 
 /// Posts three requests to a peer, of which the first fails with `status`; the peer is in `state` afterwards.
@@ -64,7 +64,10 @@ fn q07_no_receive_and_retries_for_ever_wait<D: Device>() {
 
 fn q07_a_late_receive_is_found<D: Device>() {
     // Six waits of 10 ms.
-    let slow = Plan { rtr: attr::rtr(0).min_rnr_timer(20), ..Plan::default() };
+    let slow = Plan {
+        rtr: attr::rtr(0).min_rnr_timer(RnrTimer::from_number(20).unwrap()),
+        ..Plan::default()
+    };
     let patient = Plan { rts: BARE.rnr_retry(6), ..Plan::default() };
     let (mut a, mut b) = pair_with::<D>(&patient, &slow);
     a.send(1);
@@ -131,7 +134,7 @@ fn q07_a_peer_that_goes_while_it_is_waited_for<D: Device>() {
 }
 
 fn q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer<D: Device>() {
-    let (mut a, b) = pair_by::<D>(BARE.timeout(31)); // hours
+    let (mut a, b) = pair_by::<D>(BARE.timeout(AckTimeout::from_number(31).unwrap())); // hours
     drop(b);
     a.send(1);
     a.expect_sent(&[]);
@@ -190,7 +193,7 @@ fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
 }
 
 fn q07_a_peer_of_another_type_does_not_answer<D: Device>() {
-    for qp_type in [QpType::Uc, QpType::Ud] {
+    for qp_type in [QpType::UC, QpType::UD] {
         let short = Plan { rts: SHORT, ..Plan::default() };
         let (mut a, mut b) = two_with::<D>(&short, &Plan::of(qp_type));
         a.connect(&b.qp);
@@ -231,7 +234,7 @@ fn q07_without_a_timeout_a_late_peer_is_found<D: Device>() {
 
 fn q07_a_late_peer_is_found<D: Device>() {
     // Eight times 1 s.
-    let patient = BARE.timeout(18).retry_cnt(7);
+    let patient = BARE.timeout(AckTimeout::from_number(18).unwrap()).retry_cnt(7);
     let (mut a, mut b) = two_with::<D>(&Plan { rts: patient, ..Plan::default() }, &brief());
     a.connect(&b.qp);
     a.post(SendWr::write_inline(1, b"early", b.remote(0)));

@@ -6,23 +6,23 @@ use super::stand::*;
 include!(concat!(env!("OUT_DIR"), "/transitions.rs"));
 
 fn q01_every_transition_takes_what_it_needs<D: Device>() {
-    Tries::<D>::of(QpType::Rc).what_it_needs();
+    Tries::<D>::of(QpType::RC).what_it_needs();
 }
 
 fn q01_no_other_transition_is_taken<D: Device>() {
-    Tries::<D>::of(QpType::Rc).no_other();
+    Tries::<D>::of(QpType::RC).no_other();
 }
 
 fn q01_every_attribute_left_out_is_missed<D: Device>() {
-    Tries::<D>::of(QpType::Rc).one_left_out();
+    Tries::<D>::of(QpType::RC).one_left_out();
 }
 
 fn q01_every_attribute_too_many_is_refused<D: Device>() {
-    Tries::<D>::of(QpType::Rc).one_too_many();
+    Tries::<D>::of(QpType::RC).one_too_many();
 }
 
 fn q01_every_optional_attribute_is_taken<D: Device>() {
-    Tries::<D>::of(QpType::Rc).what_it_may_bring();
+    Tries::<D>::of(QpType::RC).what_it_may_bring();
 }
 
 /// Brings a queue pair up step by step; before the step of `bad`, that transition is refused and changes nothing.
@@ -45,10 +45,6 @@ fn q01_a_port_that_is_not_there_is_refused<D: Device>() {
     refused::<D>(QpState::INIT, |init| init.port(99));
 }
 
-fn q01_a_packet_size_that_is_not_one_is_refused<D: Device>() {
-    refused::<D>(QpState::RTR, |rtr| rtr.path_mtu(1000));
-}
-
 fn q01_a_packet_number_of_more_than_24_bits_is_refused<D: Device>() {
     refused::<D>(QpState::RTR, |rtr| rtr.rq_psn(1 << 24));
     refused::<D>(QpState::RTS, |rts| rts.sq_psn(1 << 24));
@@ -59,22 +55,18 @@ fn q01_more_retries_than_seven_are_refused<D: Device>() {
     refused::<D>(QpState::RTS, |rts| rts.rnr_retry(8));
 }
 
-fn q01_a_timeout_above_31_is_refused<D: Device>() {
-    refused::<D>(QpState::RTS, |rts| rts.timeout(32));
-}
-
 fn q01_a_wrong_current_state_is_refused<D: Device>() {
     let (mut a, _b) = pair::<D>();
-    let claim = |cur_state| QpAttr::to(QpState::RTS).cur_state(cur_state);
+    let claim = |cur_state| QpAttr::new().state(QpState::RTS).cur_state(cur_state);
     assert_eq!(a.qp.modify(&claim(QpState::SQD)), Err(Errno::EINVAL));
     assert_eq!(a.qp.modify(&claim(QpState::RTS)), Ok(()));
 }
 
 fn q01_a_refused_change_changes_no_attribute<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    let rtr = QpAttr { access: Some(Access::empty()), ..attr::rtr(b.qp.number() + 1) };
+    let rtr = attr::rtr(b.qp.number() + 1).access(Access::empty());
     assert_eq!(b.qp.modify(&rtr), Err(Errno::EINVAL), "no way leads from RTS to RTR");
-    let sqd = QpAttr::to(QpState::SQD).access(Access::empty());
+    let sqd = QpAttr::new().state(QpState::SQD).access(Access::empty());
     assert_eq!(b.qp.modify(&sqd), Err(Errno::EINVAL), "SQD takes no rights along");
     a.post(SendWr::write_inline(1, b"still", b.remote(0)));
     a.expect_sent(&[(1, S::SUCCESS)]);
@@ -83,7 +75,7 @@ fn q01_a_refused_change_changes_no_attribute<D: Device>() {
 
 fn q01_rights_can_be_changed_in_rts<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    b.qp.modify(&QpAttr::to(QpState::RTS).access(Access::empty())).unwrap();
+    b.qp.modify(&QpAttr::new().state(QpState::RTS).access(Access::empty())).unwrap();
     a.post(SendWr::write_inline(1, b"x", b.remote(0)));
     a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]);
     assert_eq!(b.bytes(0, 1), [0], "nothing was written");
@@ -118,7 +110,7 @@ fn q01_rts_resumes_what_sqd_held_back<D: Device>() {
 fn q01_sqd_tells_when_it_is_drained<D: Device>() {
     let (mut a, b) = pair::<D>();
     a.post(SendWr::write_inline(1, b"x", b.remote(0)));
-    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+    a.qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     let drained = (AsyncEventType::SQ_DRAINED, a.element());
     a.expect_async(&[drained]);
     a.expect_sent(&[(1, S::SUCCESS)]);
@@ -128,7 +120,7 @@ fn q01_sqd_ends_what_was_begun_and_tells_then<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     a.send(1); // it has begun: it waits for a receive
     a.expect_silence();
-    a.qp.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true)).unwrap();
+    a.qp.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true)).unwrap();
     a.send(2);
     a.expect_silence();
     a.expect_async(&[]);

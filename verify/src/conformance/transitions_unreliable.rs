@@ -6,48 +6,48 @@ use super::stand::*;
 include!(concat!(env!("OUT_DIR"), "/transitions_unreliable.rs"));
 
 fn q01_every_transition_of_an_unreliable_connection_takes_what_it_needs<D: Device>() {
-    Tries::<D>::of(QpType::Uc).what_it_needs();
+    Tries::<D>::of(QpType::UC).what_it_needs();
 }
 
 fn q01_every_transition_of_datagrams_takes_what_it_needs<D: Device>() {
-    Tries::<D>::of(QpType::Ud).what_it_needs();
+    Tries::<D>::of(QpType::UD).what_it_needs();
 }
 
 fn q01_no_other_transition_of_an_unreliable_connection_is_taken<D: Device>() {
-    Tries::<D>::of(QpType::Uc).no_other();
+    Tries::<D>::of(QpType::UC).no_other();
 }
 
 fn q01_no_other_transition_of_datagrams_is_taken<D: Device>() {
-    Tries::<D>::of(QpType::Ud).no_other();
+    Tries::<D>::of(QpType::UD).no_other();
 }
 
 fn q01_every_attribute_left_out_is_missed_of_an_unreliable_connection<D: Device>() {
-    Tries::<D>::of(QpType::Uc).one_left_out();
+    Tries::<D>::of(QpType::UC).one_left_out();
 }
 
 fn q01_every_attribute_left_out_is_missed_of_datagrams<D: Device>() {
-    Tries::<D>::of(QpType::Ud).one_left_out();
+    Tries::<D>::of(QpType::UD).one_left_out();
 }
 
 fn q01_every_attribute_too_many_is_refused_of_an_unreliable_connection<D: Device>() {
-    Tries::<D>::of(QpType::Uc).one_too_many();
+    Tries::<D>::of(QpType::UC).one_too_many();
 }
 
 fn q01_every_attribute_too_many_is_refused_of_datagrams<D: Device>() {
-    Tries::<D>::of(QpType::Ud).one_too_many();
+    Tries::<D>::of(QpType::UD).one_too_many();
 }
 
 fn q01_every_optional_attribute_is_taken_of_an_unreliable_connection<D: Device>() {
-    Tries::<D>::of(QpType::Uc).what_it_may_bring();
+    Tries::<D>::of(QpType::UC).what_it_may_bring();
 }
 
 fn q01_every_optional_attribute_is_taken_of_datagrams<D: Device>() {
-    Tries::<D>::of(QpType::Ud).what_it_may_bring();
+    Tries::<D>::of(QpType::UD).what_it_may_bring();
 }
 
 /// A pair whose first end's requests 3 and 4 are not started because it is in SQD.
 fn held_back<D: Device>() -> (End<D>, End<D>) {
-    let (mut a, mut b) = pair_with::<D>(&Plan::of(QpType::Uc), &Plan::of(QpType::Uc));
+    let (mut a, mut b) = pair_with::<D>(&Plan::of(QpType::UC), &Plan::of(QpType::UC));
     a.drain();
     b.recv(1, 0, 8);
     b.recv(2, 0, 8);

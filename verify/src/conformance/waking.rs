@@ -64,7 +64,7 @@ fn ends<D: Device>(qp_type: QpType) -> (End<D>, End<D>) {
 }
 
 fn n13_a_send_is_complete_when_its_receiver_is_woken<D: Device>() {
-    let (mut a, mut b) = ends::<D>(QpType::Rc);
+    let (mut a, mut b) = ends::<D>(QpType::RC);
     each_is_stored(&mut a, &mut b, Notify::Next, COUNT, |qp, id| {
         posted(qp.post_send(&[SendWr::send_inline(id, b"hello")]));
     });
@@ -78,14 +78,14 @@ fn n13_a_send_of_a_queue_with_a_channel_is_complete_when_its_receiver_is_woken<D
 }
 
 fn n13_a_solicited_send_is_complete_when_its_receiver_is_woken<D: Device>() {
-    let (mut a, mut b) = ends::<D>(QpType::Rc);
+    let (mut a, mut b) = ends::<D>(QpType::RC);
     each_is_stored(&mut a, &mut b, Notify::Solicited, COUNT, |qp, id| {
         posted(qp.post_send(&[SendWr::send_inline(id, b"hello").solicited()]));
     });
 }
 
 fn n13_a_write_with_immediate_is_complete_when_its_receiver_is_woken<D: Device>() {
-    let (mut a, mut b) = ends::<D>(QpType::Rc);
+    let (mut a, mut b) = ends::<D>(QpType::RC);
     let remote = b.remote(64);
     each_is_stored(&mut a, &mut b, Notify::Next, COUNT, move |qp, id| {
         posted(qp.post_send(&[SendWr::write_inline(id, b"hello", remote).with_imm([1; 4])]));
@@ -94,7 +94,7 @@ fn n13_a_write_with_immediate_is_complete_when_its_receiver_is_woken<D: Device>(
 
 fn n13_a_send_that_fails_is_complete_when_its_receiver_is_woken<D: Device>() {
     for _ in 0..20 {
-        let (mut a, mut b) = ends::<D>(QpType::Rc);
+        let (mut a, mut b) = ends::<D>(QpType::RC);
         each_is_stored(&mut a, &mut b, Notify::Next, 1, |qp, id| {
             posted(qp.post_send(&[SendWr::send_inline(id, &[0; 64])]));
         });
@@ -102,14 +102,14 @@ fn n13_a_send_that_fails_is_complete_when_its_receiver_is_woken<D: Device>() {
 }
 
 fn n13_an_unreliable_send_is_complete_when_its_receiver_is_woken<D: Device>() {
-    let (mut a, mut b) = ends::<D>(QpType::Uc);
+    let (mut a, mut b) = ends::<D>(QpType::UC);
     each_is_stored(&mut a, &mut b, Notify::Next, COUNT, |qp, id| {
         posted(qp.post_send(&[SendWr::send_inline(id, b"hello")]));
     });
 }
 
 fn n13_a_datagram_is_complete_when_its_receiver_is_woken<D: Device>() {
-    let plan = Plan::of(QpType::Ud);
+    let plan = Plan::of(QpType::UD);
     let (mut a, mut b, Way { ah, qp_num, qkey }) =
         strangers_with::<D>(&plan, &Plan { channel: true, ..plan });
     each_is_stored(&mut a, &mut b, Notify::Next, COUNT, move |qp, id| {
@@ -119,7 +119,7 @@ fn n13_a_datagram_is_complete_when_its_receiver_is_woken<D: Device>() {
 }
 
 fn n13_an_answer_comes_behind_the_completion_of_its_request<D: Device>() {
-    let (mut a, mut b) = ends::<D>(QpType::Rc);
+    let (mut a, mut b) = ends::<D>(QpType::RC);
     b.recv(0, 0, 8);
     arm(&mut b.received, Notify::Next);
     thread::scope(|scope| {

@@ -29,7 +29,7 @@ pub fn way<D: Device>(from: &End<D>, to: &End<D>) -> Way<D> {
 
 /// Two UD ends in RTS, and the path from the first to the second.
 pub fn strangers<D: Device>() -> (End<D>, End<D>, Way<D>) {
-    strangers_with(&Plan::of(QpType::Ud), &Plan::of(QpType::Ud))
+    strangers_with(&Plan::of(QpType::UD), &Plan::of(QpType::UD))
 }
 
 /// Two ends of these plans in RTS, and the path from the first to the second.

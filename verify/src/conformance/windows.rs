@@ -234,7 +234,7 @@ fn q07_a_window_that_is_bound_can_not_be_bound_again<D: Device>() {
 fn q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good<D: Device>() {
     let region = Access::EVERY | Access::MW_BIND;
     let (mut a, mut b) =
-        pair_with::<D>(&Plan::of(QpType::Uc), &Plan { region, ..Plan::of(QpType::Uc) });
+        pair_with::<D>(&Plan::of(QpType::UC), &Plan { region, ..Plan::of(QpType::UC) });
     let mw = window(&b);
     let binds = opens_all(&b, &mw);
     bind(&mut b, binds);

@@ -160,7 +160,7 @@ impl Dialect {
         program.steps.retain_mut(|step| self.keeps(step));
         let Shape { qp_type, ends, .. } = &mut program.shape;
         if self.lacks(Unreliable) {
-            *qp_type = QpType::Rc;
+            *qp_type = QpType::RC;
         }
         for end in ends {
             end.shares_receives &= !self.lacks(SharedReceives);

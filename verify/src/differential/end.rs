@@ -51,12 +51,12 @@ impl<D: Device> End<D> {
             .map(|_| device.create_cq(CQE, Some(&channel)).expect("a completion queue"))
             .collect();
         let handle = |global| device.create_ah(pd, Address { port: 1, global }).expect("a handle");
-        let init = SrqInit { max_wr: caps.max_recv_wr, max_sge: caps.max_recv_sge };
+        let init = SrqInit::new(caps.max_recv_wr).max_sge(caps.max_recv_sge);
         let srq = || device.create_srq(pd, &init).expect("a shared receive queue");
         Self {
             first_key: window.as_ref().map_or(0, Mw::rkey),
             window,
-            handles: (shape.qp_type == QpType::Ud).then(|| [false, true].map(handle)),
+            handles: (shape.qp_type == QpType::UD).then(|| [false, true].map(handle)),
             srq: shape.ends[end].shares_receives.then(srq),
             main,
             local: Some(local),

@@ -21,7 +21,7 @@ pub const QKEY: u32 = 0x5eed;
 
 /// Capacities that devices do not round up.
 const CAPS: QpCaps =
-    QpCaps { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 2, max_recv_sge: 2, max_inline: 32 };
+    QpCaps::USUAL.max_send_wr(3).max_recv_wr(3).max_send_sge(2).max_recv_sge(2).max_inline(32);
 /// More requests than a program posts.
 const MANY: u32 = 127;
 /// The largest slice of a poll.
@@ -64,12 +64,10 @@ impl<D: Device> Machine<D> {
     pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
         let devices = [D::open(), D::open_far()];
         let full = !dialect.lacks(Omission::FullQueues);
-        let caps = QpCaps {
-            max_send_wr: if full { CAPS.max_send_wr } else { MANY },
-            // The first SGE receives the GRH.
-            max_recv_sge: CAPS.max_recv_sge + u32::from(shape.qp_type == QpType::Ud),
-            ..CAPS
-        };
+        // The first SGE receives the GRH.
+        let max_recv_sge = CAPS.max_recv_sge + u32::from(shape.qp_type == QpType::UD);
+        let caps = CAPS.max_recv_sge(max_recv_sge);
+        let caps = if full { caps } else { caps.max_send_wr(MANY) };
         let pds = devices.each_ref().map(D::alloc_pd);
         let ends =
             [0, 1].map(|end| End::new(&devices[end], &pds[end], (shape, end), &caps, dialect));
@@ -227,7 +225,7 @@ impl<D: Device> Machine<D> {
     fn recv(&mut self, qp: usize, list: &[Vec<NamedSge>], wanted: Wanted) -> Outcome {
         let end = &self.ends[qp % 2];
         let sges = |named: &Vec<NamedSge>| {
-            let route = (self.shape.qp_type == QpType::Ud).then(|| end.routes.sge(0, GRH));
+            let route = (self.shape.qp_type == QpType::UD).then(|| end.routes.sge(0, GRH));
             route.into_iter().chain(named.iter().map(|sge| self.sge(qp % 2, sge))).collect()
         };
         let lists: Vec<Vec<Sge>> = list.iter().map(sges).collect();
@@ -252,7 +250,7 @@ impl<D: Device> Machine<D> {
 
     fn change(&mut self, qp: usize, change: Change) -> Outcome {
         let attrs = match change {
-            Change::Bare(state) => vec![(qp, QpAttr::to(state))],
+            Change::Bare(state) => vec![(qp, QpAttr::new().state(state))],
             Change::To(state) => vec![(qp, self.attr(qp, state))],
             Change::Reconnect => {
                 let both = self.dialect.lacks(Omission::OneSidedResets);
@@ -274,7 +272,9 @@ impl<D: Device> Machine<D> {
         let its = |qp: &usize| both || qp % 2 == end;
         let qps: Vec<usize> = (0..self.qps.len()).filter(its).collect();
         for qp in &qps {
-            self.qps[*qp].modify(&QpAttr::to(QpState::RESET)).expect("any state goes to RESET");
+            self.qps[*qp]
+                .modify(&QpAttr::new().state(QpState::RESET))
+                .expect("any state goes to RESET");
         }
         let was_there = self.ends[end].deregister(region);
         for qp in qps {
@@ -308,9 +308,9 @@ impl<D: Device> Machine<D> {
     /// Polls the queue once.
     fn take(&mut self, cq: usize, capacity: usize) -> Result<usize, PollError> {
         let mut out = vec![Wc::default(); capacity];
-        let count = self.cq(cq).poll(&mut out)?;
+        let count = self.cq(cq).poll_into(&mut out)?;
         for wc in &out[..count] {
-            let datagram = self.shape.qp_type == QpType::Ud;
+            let datagram = self.shape.qp_type == QpType::UD;
             let done = Done::new(wc, |number| self.index_of(number), datagram, self.dialect);
             self.completed[done.queue()].push(done);
         }

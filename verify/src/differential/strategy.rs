@@ -36,11 +36,11 @@ fn orderly(mut program: Program) -> Program {
 
 fn shape() -> impl Strategy<Value = Shape> {
     let ends = [end(), end()];
-    let qp_type = prop_oneof![6 => Just(QpType::Rc), 1 => Just(QpType::Uc), 1 => Just(QpType::Ud)];
+    let qp_type = prop_oneof![6 => Just(QpType::RC), 1 => Just(QpType::UC), 1 => Just(QpType::UD)];
     (qp_type, 1..=2usize, any::<bool>(), rarely(), rarely(), ends).prop_map(
         |(qp_type, pairs, separate_cqs, signal_all, impatient, mut ends)| {
             // UC queue pairs can't share receives.
-            ends.iter_mut().for_each(|end| end.shares_receives &= qp_type != QpType::Uc);
+            ends.iter_mut().for_each(|end| end.shares_receives &= qp_type != QpType::UC);
             let shares = ends.iter().any(|end| end.shares_receives);
             ends.iter_mut().for_each(|end| end.waits_for_receives &= !shares);
             let impatient = impatient || shares;

@@ -1,11 +1,13 @@
 //! Translates the names of a program to the keys, addresses and numbers of a device.
 
+use std::time::Duration;
+
 use cq_verbs::wr::{RemoteAddr, SendOp, Sge, WindowBind};
 
 use super::end::names;
 use super::machine::{Machine, QKEY};
 use super::program::*;
-use crate::device::{Device, Mr, Qp, QpAttr, QpState, QpType, attr};
+use crate::device::{AckTimeout, Device, Mr, Qp, QpAttr, QpState, QpType, RnrTimer, attr};
 
 impl<D: Device> Machine<D> {
     pub fn sges(&self, qp: usize, request: &Request) -> Vec<Sge> {
@@ -72,24 +74,28 @@ impl<D: Device> Machine<D> {
         let Shape { qp_type, impatient, .. } = self.shape;
         match state {
             QpState::INIT => attr::init_as(qp_type, shape.rights, QKEY),
-            QpState::RTR if qp_type == QpType::Ud => QpAttr::to(state),
+            QpState::RTR if qp_type == QpType::UD => QpAttr::new().state(state),
             QpState::RTR => attr::rtr(self.qps[qp ^ 1].number())
                 .max_dest_rd_atomic(shape.max_dest_rd_atomic)
-                .min_rnr_timer(1)
-                .of_type(qp_type),
-            QpState::RTS if self.qps[qp].state() == QpState::SQE => QpAttr::to(state),
+                .min_rnr_timer(RnrTimer::from_number(1).unwrap())
+                .for_type(qp_type),
+            QpState::RTS if self.qps[qp].state() == QpState::SQE => QpAttr::new().state(state),
             QpState::RTS => attr::rts()
                 .max_rd_atomic(shape.max_rd_atomic)
-                .timeout(u8::from(impatient))
+                .timeout(if impatient {
+                    AckTimeout::at_least(Duration::ZERO)
+                } else {
+                    AckTimeout::UNLIMITED
+                })
                 .retry_cnt(1)
                 .rnr_retry(match (shape.waits_for_receives, impatient) {
                     (false, _) => 0,
                     (true, true) => 2,
                     (true, false) => 7,
                 })
-                .of_type(qp_type),
-            QpState::SQD => QpAttr::to(QpState::SQD).en_sqd_async_notify(true),
-            _ => QpAttr::to(state),
+                .for_type(qp_type),
+            QpState::SQD => QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true),
+            _ => QpAttr::new().state(state),
         }
     }
 }

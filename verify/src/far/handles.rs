@@ -146,7 +146,7 @@ impl Block for FarChannel {
 impl PollCq for FarCq {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let buffer: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
         let call = Call::Poll { cq: self.handle.id };
         let (polled, buffer) = self.handle.ask_with(&call, &buffer);

@@ -213,7 +213,7 @@ impl<D: Device> Objects<D> {
     /// Polls into the caller's slice, all of which is returned: the caller checks the entries past the count, too.
     fn poll(&self, cq: Id, buffer: &[u8]) -> Frame {
         let mut buffer: Vec<Wc> = buffer.chunks_exact(WC).map(completion).collect();
-        let polled = self.cqs.with(cq, |cq| cq.poll(&mut buffer));
+        let polled = self.cqs.with(cq, |cq| cq.poll_into(&mut buffer));
         with_raw(polled, buffer.into_iter().flat_map(Wc::to_bytes).collect())
     }
 

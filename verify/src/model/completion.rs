@@ -33,8 +33,8 @@ impl World {
         let qp = self.qps.get_mut(&number).expect("it posted");
         let peer = qp.attr.dest_qp_num.filter(|_| told.responder_breaks);
         match qp.kind {
-            QpType::Rc => self.enter_err(number),
-            QpType::Uc | QpType::Ud => qp.state = QpState::SQE,
+            QpType::RC => self.enter_err(number),
+            _ => qp.state = QpState::SQE,
         }
         let request = self.end_send(number);
         if let Some(peer) = peer {

@@ -74,7 +74,7 @@ impl World {
         let own = self.qps[&from].attr.qkey;
         let qkey = if target.qkey >> 31 == 1 { own } else { Some(target.qkey) };
         let qp = self.qps.get(&target.qp_num)?;
-        let takes = qp.kind == QpType::Ud && qp.answers() && qp.attr.qkey == qkey;
+        let takes = qp.kind == QpType::UD && qp.answers() && qp.attr.qkey == qkey;
         takes.then_some(target.qp_num)
     }
 }

@@ -55,7 +55,7 @@ impl World {
         let Some(request) = qp.sends.front().filter(|_| sends).cloned() else {
             return false;
         };
-        let answered = qp.kind == QpType::Rc;
+        let answered = qp.kind == QpType::RC;
         let result = match self.carry_out(number, &request) {
             Ok(done) => Ok(done),
             Err(stop) if !answered => self.unanswered(number, &request, stop),
@@ -79,7 +79,7 @@ impl World {
 
     fn carry_out(&mut self, number: Id, request: &Request) -> Execution {
         match request.op {
-            SendOp::Send { .. } if self.qps[&number].kind == QpType::Ud => {
+            SendOp::Send { .. } if self.qps[&number].kind == QpType::UD => {
                 self.datagram(number, request)
             }
             SendOp::Send { .. } => self.send(number, request, None),

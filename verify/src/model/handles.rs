@@ -10,7 +10,7 @@ use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::Wc;
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::wr::{RecvWr, SendWr};
 
 use super::events::key;
@@ -168,7 +168,7 @@ impl Block for ModelChannel {
 impl PollCq for ModelCq {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.with(|world, id| world.poll(id, out))
     }
 }
@@ -212,11 +212,11 @@ impl Post for ModelQp {
         true
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.with(|world, id| world.qps[&id].check_send(wr))
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.with(|world, id| world.qps[&id].check_recv(wr))
     }
 }

@@ -96,14 +96,15 @@ impl Device for Model {
             Some(_) => (0, 0),
             None => (init.caps.max_recv_wr, init.caps.max_recv_sge),
         };
-        let caps = QpCaps { max_recv_wr, max_recv_sge, ..init.caps };
+        let caps = init.caps.max_recv_wr(max_recv_wr).max_recv_sge(max_recv_sge);
         let mut uses = vec![pd.object(), init.send_cq.object(), init.recv_cq.object()];
         uses.extend(init.srq.map(Handle::object));
         self.make(&uses, |world, opening| {
             if !in_limits(&caps) {
                 return Err(Errno::EINVAL);
             }
-            if init.srq.is_some() && init.qp_type == QpType::Uc {
+            let is_known = QpType::KNOWN.contains(&init.qp_type);
+            if !is_known || init.srq.is_some() && init.qp_type == QpType::UC {
                 return Err(Errno::EOPNOTSUPP);
             }
             let qp = Qp {

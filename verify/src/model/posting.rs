@@ -1,6 +1,6 @@
 //! Posting sends: which are refused, and which are queued (Q3, Q4, Q5).
 
-use cq_verbs::post::{PostError, Refused};
+use cq_verbs::post::{PostError, WrError};
 use cq_verbs::setup::QpType;
 use cq_verbs::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
@@ -36,14 +36,14 @@ impl World {
 }
 
 /// Q4: takes the requests of a list up to the first that is refused.
-pub fn each<W>(list: &[W], mut take: impl FnMut(&W) -> Result<(), Refused>) -> Posted {
+pub fn each<W>(list: &[W], mut take: impl FnMut(&W) -> Result<(), WrError>) -> Posted {
     let mut list = list.iter().enumerate();
     list.try_for_each(|(posted, wr)| take(wr).map_err(|why| PostError { posted, why }))
 }
 
 impl Qp {
     /// With its destination, if it is a datagram, and the domain of the address handle.
-    fn take_send(&mut self, wr: &SendWr<'_>, to: Option<(Id, Target)>) -> Result<(), Refused> {
+    fn take_send(&mut self, wr: &SendWr<'_>, to: Option<(Id, Target)>) -> Result<(), WrError> {
         self.accept(wr)?;
         let target = self.directed(to)?;
         self.sends.push_back(Request {
@@ -63,43 +63,43 @@ impl Qp {
     }
 
     /// A datagram has a destination, with an address handle of the queue pair's domain; other requests have none.
-    fn directed(&self, to: Option<(Id, Target)>) -> Result<Option<Target>, Refused> {
+    fn directed(&self, to: Option<(Id, Target)>) -> Result<Option<Target>, WrError> {
         match (self.kind, to) {
-            (QpType::Ud, Some((pd, target))) if pd == self.pd => Ok(Some(target)),
-            (QpType::Ud, _) => Err(Refused::NoDestination),
+            (QpType::UD, Some((pd, target))) if pd == self.pd => Ok(Some(target)),
+            (QpType::UD, _) => Err(WrError::NoDestination),
             (_, None) => Ok(None),
-            (_, Some(_)) => Err(Refused::Unsupported),
+            (_, Some(_)) => Err(WrError::Unsupported),
         }
     }
 
     /// Whether the request is refused. Of several reasons, the first one here counts.
-    fn accept(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn accept(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         // Q3
         if !matches!(self.state, QpState::RTS | QpState::SQD | QpState::ERR) {
-            return Err(Refused::WrongState);
+            return Err(WrError::WrongState);
         }
         self.judge(wr)?;
         // Q5: a request has its slot until a completion that covers it is polled.
         if self.sends_posted - self.sends_retired >= self.caps.max_send_wr.into() {
-            return Err(Refused::QueueFull);
+            return Err(WrError::QueueFull);
         }
         Ok(())
     }
 
     /// Whether a request that has no destination is refused whatever is outstanding.
-    pub fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    pub fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.judge(wr)?;
         self.directed(None).map(drop)
     }
 
     /// Whether the request is refused whatever the state, and whatever is outstanding.
-    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         if !is_supported(self.kind, &wr.op) {
-            return Err(Refused::Unsupported);
+            return Err(WrError::Unsupported);
         }
         if let SendOp::Flush { placement, .. } = wr.op {
             if placement.is_empty() || !Placement::all().contains(placement) {
-                return Err(Refused::BadPlacement);
+                return Err(WrError::BadPlacement);
             }
         }
         if wr.op.carries_data() {
@@ -107,25 +107,25 @@ impl Qp {
         }
         // Q7: it could never start.
         if wr.op.returns_data() && self.attr.max_rd_atomic.unwrap_or(0) == 0 {
-            return Err(Refused::NoReadAtomic);
+            return Err(WrError::NoReadAtomic);
         }
         Ok(())
     }
 
     /// Q4
-    fn accept_data(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn accept_data(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         match wr.data {
             Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
-                return Err(Refused::TooManySges { max: self.caps.max_send_sge });
+                return Err(WrError::TooManySges { max: self.caps.max_send_sge });
             }
-            Data::Inline(_) if wr.op.returns_data() => return Err(Refused::InlineResult),
+            Data::Inline(_) if wr.op.returns_data() => return Err(WrError::InlineResult),
             Data::Inline(bytes) if bytes.len() > self.caps.max_inline as usize => {
-                return Err(Refused::InlineTooLong { max: self.caps.max_inline });
+                return Err(WrError::InlineTooLong { max: self.caps.max_inline });
             }
             _ => {}
         }
         if wr.data.len() > MAX_MESSAGE {
-            return Err(Refused::TooLong { max: MAX_MESSAGE });
+            return Err(WrError::TooLong { max: MAX_MESSAGE });
         }
         Ok(())
     }
@@ -134,8 +134,8 @@ impl Qp {
 /// Q6: whether queue pairs of this type support this operation.
 const fn is_supported(kind: QpType, op: &SendOp) -> bool {
     match kind {
-        QpType::Rc => true,
-        QpType::Uc => matches!(
+        QpType::RC => true,
+        QpType::UC => matches!(
             op,
             SendOp::Send { .. }
                 | SendOp::SendInvalidate { .. }
@@ -143,6 +143,6 @@ const fn is_supported(kind: QpType, op: &SendOp) -> bool {
                 | SendOp::BindWindow(_)
                 | SendOp::LocalInvalidate { .. }
         ),
-        QpType::Ud => matches!(op, SendOp::Send { .. }),
+        _ => matches!(op, SendOp::Send { .. }),
     }
 }

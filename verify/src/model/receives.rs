@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use cq_core::wc::{Wc, WcStatus};
 use cq_verbs::async_event::{AsyncEventType, Element};
-use cq_verbs::post::{PostError, Refused};
+use cq_verbs::post::{PostError, WrError};
 use cq_verbs::setup::SrqInit;
 use cq_verbs::wr::RecvWr;
 
@@ -84,7 +84,7 @@ impl World {
 
     /// A shared receive queue.
     pub fn create_srq(&mut self, opening: Id, pd: Id, caps: SrqInit) -> Result<Id, Errno> {
-        let SrqInit { max_wr, max_sge } = caps;
+        let SrqInit { max_wr, max_sge, .. } = caps;
         if !(1..=LIMITS.max_srq_wr).contains(&max_wr) || max_sge > LIMITS.max_srq_sge {
             return Err(Errno::EINVAL);
         }
@@ -112,10 +112,10 @@ impl World {
 }
 
 impl Qp {
-    fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         // Q3
         if self.state == QpState::RESET {
-            return Err(Refused::WrongState);
+            return Err(WrError::WrongState);
         }
         self.check_recv(wr)?;
         let caps = self.receive_caps();
@@ -123,33 +123,33 @@ impl Qp {
     }
 
     /// Whether the receive is refused whatever the state, and whatever is outstanding.
-    pub fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    pub fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         // Q9
         if self.srq.is_some() {
-            return Err(Refused::SharedReceives);
+            return Err(WrError::SharedReceives);
         }
         judge(self.receive_caps(), wr)
     }
 
     fn receive_caps(&self) -> SrqInit {
         let QpCaps { max_recv_wr: max_wr, max_recv_sge: max_sge, .. } = self.caps;
-        SrqInit { max_wr, max_sge }
+        SrqInit::new(max_wr).max_sge(max_sge)
     }
 }
 
 /// Q4
-fn judge(caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), Refused> {
+fn judge(caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), WrError> {
     match wr.sges.len() > caps.max_sge as usize {
-        true => Err(Refused::TooManySges { max: caps.max_sge }),
+        true => Err(WrError::TooManySges { max: caps.max_sge }),
         false => Ok(()),
     }
 }
 
 /// Q4. A receive has its slot until a message consumes it.
-fn take(receives: &mut VecDeque<Receive>, caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), Refused> {
+fn take(receives: &mut VecDeque<Receive>, caps: SrqInit, wr: &RecvWr<'_>) -> Result<(), WrError> {
     judge(caps, wr)?;
     if receives.len() >= caps.max_wr as usize {
-        return Err(Refused::QueueFull);
+        return Err(WrError::QueueFull);
     }
     receives.push_back(Receive { wr_id: wr.wr_id, sges: wr.sges.to_vec() });
     Ok(())

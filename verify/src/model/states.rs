@@ -34,7 +34,7 @@ impl World {
                 qp.report_drained = to == QpState::SQD && attr.en_sqd_async_notify == Some(true)
                     || to == qp.state && qp.report_drained;
                 qp.state = to;
-                qp.attr = attr.over(qp.attr);
+                qp.attr = attr.or(qp.attr);
             }
         }
         self.settle();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::failures::Fault;
 use super::world::{Id, Timer, Wait, World};
+use crate::device::RnrTimer;
 
 /// What the oldest send of a queue waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +28,8 @@ impl Why {
     }
 }
 
-/// How long a requester waits for a receive (`min_rnr_timer`): the table of the InfiniBand specification,
-/// in hundredths of a millisecond.
-const RNR: [u64; 32] = [
-    65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
-    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-];
+/// The timer of a peer that has none.
+const LONGEST: Duration = Duration::from_micros(655_360);
 
 impl World {
     /// The oldest send of this queue has to wait. A wait for the same continues; another one starts now.
@@ -60,15 +57,15 @@ impl World {
     /// answer, 1 + `retry_cnt` times 4.096 µs · 2^`timeout`, where 0 is without limit, unless there is no responder.
     fn timer(&self, number: Id, why: Why) -> Option<Timer> {
         let attr = &self.qps[&number].attr;
-        let (period, rounds) = match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
-            (Why::NoReceive, 7, _) | (Why::NotReady | Why::Gone, _, 0) => return None,
-            (Why::NoReceive, rnr_retry, _) => {
+        let (period, rounds) = match (why, attr.rnr_retry.unwrap_or(0)) {
+            (Why::NoReceive, 7) => return None,
+            (Why::NoReceive, rnr_retry) => {
                 let peer = attr.dest_qp_num.and_then(|peer| self.qps.get(&peer));
-                let timer = peer.and_then(|peer| peer.attr.min_rnr_timer).unwrap_or(0);
-                (Duration::from_micros(10 * RNR[usize::from(timer) % RNR.len()]), rnr_retry)
+                let timer = peer.and_then(|peer| peer.attr.min_rnr_timer);
+                (timer.map_or(LONGEST, RnrTimer::duration), rnr_retry)
             }
-            (Why::NotReady | Why::Gone, _, timeout) => {
-                (Duration::from_nanos(4096 << timeout), attr.retry_cnt.unwrap_or(0) + 1)
+            (Why::NotReady | Why::Gone, _) => {
+                (attr.timeout?.duration()?, attr.retry_cnt.unwrap_or(0) + 1)
             }
         };
         Some(Timer { next: self.now + period, period, rounds: rounds.into() })

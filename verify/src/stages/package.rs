@@ -17,6 +17,8 @@ mod features;
 mod manifest;
 mod tarball;
 
+pub use self::manifest::libraries;
+
 /// Where the packages are made, and built; relative to [`root`].
 const TARGET: &str = "target/publish";
 /// Where they are unpacked.
@@ -25,7 +27,7 @@ const SOURCES: &str = "target/publish/sources";
 /// Packs the libraries, judges what is in the packages, and builds each.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let metadata = metadata(job)?;
-    let libraries = manifest::libraries(&metadata);
+    let libraries = libraries(&metadata);
     let dependencies = manifest::dependencies(&metadata, &libraries);
     let mut faults = manifest::faults(&libraries, &dependencies);
     for package in metadata.workspace_packages() {
@@ -48,7 +50,8 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     Ok(format!("{names}: built from their packages {words}, with {count} dependencies"))
 }
 
-fn metadata(job: &mut Job) -> Result<Metadata, Stop> {
+/// The packages of the workspace and all that they depend on.
+pub fn metadata(job: &mut Job) -> Result<Metadata, Stop> {
     // Of one platform: the packages of all others would be fetched for nothing.
     let mut metadata = cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]);
     metadata.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);

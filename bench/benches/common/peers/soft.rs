@@ -32,7 +32,7 @@ impl<E: Item, const SLACK: bool> Peer<E> for Soft<SLACK> {
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let slots = if SLACK { 2 * capacity } else { capacity };
-        HeapCq::with_slots(capacity as u32, slots).expect("a power of two").split()
+        HeapCq::with_slots(capacity, slots).expect("a power of two").split()
     }
 }
 
@@ -61,7 +61,7 @@ impl Peer for Shared {
     type Receiver<'a> = mpsc::SharedConsumer<'static>;
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        mpsc::HeapCq::new(capacity as u32).expect("a capacity that can be").split()
+        mpsc::HeapCq::new(capacity).expect("a capacity that can be").split()
     }
 }
 
@@ -72,7 +72,7 @@ macro_rules! ours {
                 [wc] => queue.push(wc).is_ok().into(),
                 batch => queue.push_batch(batch).map_or_else(|error| error.stored, |()| batch.len()),
             },
-            $consumer: |queue, buffer| queue.poll(buffer).expect("nothing overran"),
+            $consumer: |queue, buffer| queue.poll_into(buffer).expect("nothing overran"),
         })*
     };
 }

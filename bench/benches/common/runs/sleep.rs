@@ -78,7 +78,7 @@ pub fn soft_event(_: Setting, count: u64) -> Sample {
         assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
         producer.push(&numbered(nth)).expect("the queue is empty");
         channel.wait();
-        assert_eq!((consumer.poll(&mut buffer), buffer[0].wr_id()), (Ok(1), nth));
+        assert_eq!((consumer.poll_into(&mut buffer), buffer[0].wr_id()), (Ok(1), nth));
     };
     Sample::alone(count, || (0..count).for_each(once))
 }

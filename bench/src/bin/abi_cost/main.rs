@@ -28,7 +28,7 @@ const LIBRARY: &str = "librxe_loop_verbs.so";
 const C: Calls<Verbs> = Calls {
     post_send: Post::post_send,
     post_recv: Post::post_recv,
-    polls: [PollCq::poll, PollCq::poll],
+    polls: [PollCq::poll_into, PollCq::poll_into],
     symbols: ["post_send", "post_recv", "poll_cq", "poll_cq"],
 };
 

@@ -45,7 +45,7 @@ struct Queues {
 
 impl Queues {
     fn new() -> Result<Self, Failure> {
-        let [one, other] = [HeapCq::new(MOST as u32)?.split(), HeapCq::new(MOST as u32)?.split()];
+        let [one, other] = [HeapCq::new(MOST)?.split(), HeapCq::new(MOST)?.split()];
         let (recorder, _) = Counters::shared();
         Ok(Self {
             producers: [one.0, other.0],

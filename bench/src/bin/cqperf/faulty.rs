@@ -9,8 +9,8 @@ use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError}
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_verbs::device::{Memory, Region};
 use cq_verbs::polling::{ArmWc, PollWc};
-use cq_verbs::setup::RangeError;
-use cq_verbs::wr::{RemoteAddr, Sge};
+use cq_verbs::setup::{RangeError, Registered};
+use cq_verbs::wr::RemoteAddr;
 
 use crate::interrupt::Stop;
 
@@ -81,8 +81,8 @@ impl<V> Spoilt<V> {
 impl<Q: PollWc> PollCq for Spoilt<Q> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let count = self.inner.poll(out)?;
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let count = self.inner.poll_into(out)?;
         for wc in &mut out[..count] {
             let (id, qp) = (wc.wr_id(), wc.qp_num());
             let receive = wc.result().is_ok_and(|done| done.is_recv());
@@ -127,12 +127,8 @@ impl Memory for Spoilt<Box<dyn Memory>> {
 }
 
 impl Region for Spoilt<Box<dyn Memory>> {
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
-
-    fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
-        self.inner.sge(at, len)
+    fn registered(&self) -> Registered {
+        self.inner.registered()
     }
 
     fn remote(&self, at: usize) -> Result<RemoteAddr, RangeError> {

@@ -55,7 +55,10 @@ impl Slots {
 
     /// A slot, as requests name it.
     pub fn sge(&self, slot: u32) -> Sge {
-        self.memory.sge(self.offset(slot), self.size as usize).expect(INSIDE)
+        self.memory
+            .registered()
+            .sge(self.offset(slot)..self.offset(slot) + self.size as usize)
+            .expect(INSIDE)
     }
 
     /// A slot of the peer, as requests name it. What the peer says of itself is the device's to judge.

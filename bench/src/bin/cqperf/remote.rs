@@ -13,7 +13,7 @@ use bench::Failure;
 use bench::cores::Cores;
 use bench::transport::{About, Attempt, CONNECT, End, Limits, Needs, Transport};
 use cq_verbs::causes::Causes;
-use cq_verbs::device::QueuePair;
+use cq_verbs::device::DeviceQp;
 use cq_verbs::wr::RemoteAddr;
 
 use crate::control::Control;

@@ -57,7 +57,7 @@ impl<'a, T: Transport> Side<'a, T> {
 
     /// How often its completion queue was polled.
     pub fn tally(&mut self) -> Tally {
-        self.completions.queue.transport().tally
+        self.completions.queue.get_mut().tally
     }
 }
 
@@ -168,7 +168,7 @@ impl Default for Patience {
 /// What was done, if it went well.
 #[inline]
 pub fn done(wc: &Wc) -> Result<Completed<'_>, Failure> {
-    wc.result().map_err(|failed| format!("request {} failed: {failed}", failed.wr_id()).into())
+    Ok(wc.result()?)
 }
 
 /// Checks that this request is the one that is next.

@@ -45,8 +45,8 @@ impl<T: PollWc> PollCq for Counted<T> {
     type Entry = Wc;
 
     #[inline]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let count = self.transport.poll(out)?;
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let count = self.transport.poll_into(out)?;
         self.tally.polls += 1;
         self.tally.empty_polls += u64::from(count == 0);
         self.tally.completions += count as u64;
@@ -121,13 +121,13 @@ mod tests {
         impl PollCq for Script {
             type Entry = Wc;
 
-            fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
+            fn poll_into(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
                 self.0.pop().ok_or(PollError::Device(5))
             }
         }
         let transport = Script(vec![0, 3, 0, 1]);
         let mut counted = Counted { transport, tally: Tally::default() };
-        while counted.poll(&mut []).is_ok() {}
+        while counted.poll_into(&mut []).is_ok() {}
         assert_eq!(counted.tally, Tally { polls: 4, empty_polls: 2, completions: 4 });
     }
 }

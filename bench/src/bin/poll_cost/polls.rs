@@ -40,7 +40,7 @@ pub const OURS: [Way; 3] = [
 ];
 
 fn bare(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    let raw = queue.transport().as_raw().cast();
+    let raw = queue.get_mut().as_raw().cast();
     let mut buffer = Wc::default();
     // SAFETY: the queue is alive, `Wc` is `ibv_wc`, and there is room for one.
     unsafe { poll_cost_bare(raw, &mut buffer, times) }
@@ -49,16 +49,16 @@ fn bare(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_handle(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    let (cq, mut buffer) = (queue.transport(), [Wc::default()]);
-    repeat(times, || cq.poll(&mut buffer))
+    let (cq, mut buffer) = (queue.get_mut(), [Wc::default()]);
+    repeat(times, || cq.poll_into(&mut buffer))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_slice(queue: &mut CompletionQueue<Cq>, times: u64) -> i64 {
-    let (cq, mut buffer) = (queue.transport(), [Wc::default()]);
+    let (cq, mut buffer) = (queue.get_mut(), [Wc::default()]);
     let buffer: &mut [Wc] = black_box(&mut buffer);
-    repeat(times, || cq.poll(buffer))
+    repeat(times, || cq.poll_into(buffer))
 }
 
 #[unsafe(no_mangle)]

@@ -86,7 +86,7 @@ impl Finished {
 impl PollCq for Finished {
     type Entry = Done;
 
-    fn poll(&mut self, out: &mut [Done]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Done]) -> Result<usize, PollError> {
         let mut count = 0;
         for done in out {
             let state = &self.channel.descriptor(self.next).state;

@@ -86,7 +86,7 @@ fn start(finished: CompletionQueue<Finished>, (queue, raiser): Parts) -> Cq {
 fn restart(cq: Cq) -> Cq {
     let handler = interrupt::free(|cs| HANDLER.borrow(cs).take());
     let Handler { finished, queue } = handler.expect("`start` has put it there");
-    let parts = SoftCq::reunite(queue, cq.into_transport()).expect("the sides of one queue");
+    let parts = SoftCq::reunite(queue, cq.into_inner()).expect("the sides of one queue");
     let cq = start(finished, parts);
     SCB::set_pendsv();
     cq

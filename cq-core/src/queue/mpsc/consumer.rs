@@ -1,17 +1,16 @@
 //! The consumer: polling, arming, and resizing.
 #![allow(unsafe_code)]
 
-use core::fmt;
-
-use super::super::channel::{Channel, FailWakeup, NoChannel, OnChannel};
+use super::super::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
-use super::reservation::{SharedRing, WhyNot, distance};
+use super::reservation::{ResizeErrorKind, SharedRing, distance};
 use super::{NewRing, Shared, Spare};
 use crate::entry::Entry;
 use crate::queue::{self, End};
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
+use crate::{of_target, sentences};
 
 /// The consumer of a queue with several producers. Implements [`PollCq`], and [`Arm`] if the queue has a channel.
 #[derive(Debug)]
@@ -43,12 +42,14 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
 
     /// The guaranteed capacity, in entries ([O1](crate::contract#o1)).
     #[must_use]
-    pub const fn capacity(&self) -> u32 {
+    pub const fn capacity(&self) -> usize {
         match &self.next {
-            Some((ring, _)) => ring.promised,
+            Some((ring, _)) => ring.promised as usize,
             None => self.inner.capacity(),
         }
     }
+
+    crate::polled_without_import!(E);
 
     /// Whether there is nothing to poll.
     ///
@@ -85,13 +86,13 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
     /// # Errors
     /// The queue has overrun, has more unpolled entries than the storage can hold ([Q12](crate::contract#q12)), or
     /// still has unpolled ones from before the last resize. Nothing is changed, and the storage is returned.
-    pub fn resize(&mut self, to: Spare<'a, E>) -> Result<NewRing<'a, E>, ResizeError<'a, E>> {
+    pub fn resize(&mut self, to: Spare<'a, E>) -> Result<NewRing<'a, E>, ResizeRingError<'a, E>> {
         if self.next.is_some() {
-            return Err(ResizeError { why: WhyNot::UnderWay, spare: to });
+            return Err(ResizeRingError { why: ResizeErrorKind::UnderWay, spare: to });
         }
         let after = match self.ring.end(self.inner.position(), to.ring.promised) {
             Ok(after) => after,
-            Err(why) => return Err(ResizeError { why, spare: to }),
+            Err(why) => return Err(ResizeRingError { why, spare: to }),
         };
         let new = NewRing { ring: to.ring.clone(), of: self.shared, _queue: self.inner.owner() };
         self.next = Some((to.ring, after));
@@ -141,7 +142,7 @@ impl<'a, E: Entry, C> SharedConsumer<'a, E, C> {
 }
 
 impl<E: Entry, C> Capacity for SharedConsumer<'_, E, C> {
-    fn capacity(&self) -> u32 {
+    fn capacity(&self) -> usize {
         Self::capacity(self)
     }
 }
@@ -151,7 +152,7 @@ impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
 
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
-    fn poll(&mut self, out: &mut [E]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [E]) -> Result<usize, PollError> {
         if self.next.is_none() {
             if !self.inner.is_empty() {
                 return Ok(self.inner.take(out));
@@ -163,14 +164,11 @@ impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
         self.poll_across(out)
     }
 
-    /// While the queue is being resized, of the old storage.
-    #[inline]
-    fn holds_more_than(&self, count: usize) -> bool {
-        self.inner.holds_more_than(count)
-    }
+    // While the queue is being resized, of the old storage.
+    of_target! { self.inner; holds_more_than(&self, count: usize) -> bool; }
 }
 
-impl<E: Entry, C: Channel> SharedConsumer<'_, E, C> {
+impl<E: Entry, C: QueueChannel> SharedConsumer<'_, E, C> {
     /// Marks the queue failed, and raises an event, armed or not. Polls return the stored entries, then
     /// [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
@@ -191,24 +189,15 @@ impl<E: Entry, S> Arm for SharedConsumer<'_, E, OnChannel<S>> {
         self.inner.arm(on)
     }
 
-    fn key(&self) -> CqKey {
-        self.inner.key()
-    }
+    of_target! { self.inner; key(&self) -> CqKey; }
 }
 
 /// A queue was not resized.
-#[derive(Debug)]
-pub struct ResizeError<'a, E: Entry = Wc> {
+pub struct ResizeRingError<'a, E: Entry = Wc> {
     /// The reason.
-    pub why: WhyNot,
+    pub why: ResizeErrorKind,
     /// The storage that was to be used.
     pub spare: Spare<'a, E>,
 }
 
-impl<E: Entry> fmt::Display for ResizeError<'_, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.why.fmt(f)
-    }
-}
-
-impl<E: Entry + fmt::Debug> core::error::Error for ResizeError<'_, E> {}
+sentences!(@['a, E: Entry] ResizeRingError<'a, E> { Self { why, .. } => ("{why}"); });

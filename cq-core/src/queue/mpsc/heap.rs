@@ -5,14 +5,13 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use super::super::CapacityError;
-use super::super::heap::storage_for;
+use super::super::heap::{HeapSlots, slots_for};
 use super::super::owner::Owner;
-use super::super::storage::HeapSlots;
 use super::reservation::{Gate, SharedRing};
 use super::{
-    Channel, NoChannel, OnChannel, Shared, SharedConsumer, SharedProducer, Spare, SplitSignal,
+    NoChannel, OnChannel, Position, QueueChannel, Ref, Shared, SharedConsumer, SharedProducer,
+    Spare, SplitSignal,
 };
-use super::{Position, Ref};
 use crate::entry::Entry;
 use crate::transport::Signal;
 use crate::wc::Wc;
@@ -32,8 +31,8 @@ use crate::wc::Wc;
 ///     device.join().unwrap()?;
 /// }
 /// let mut out = [Wc::default(); 4];
-/// assert_eq!(consumer.poll(&mut out)?, 2);
-/// assert_eq!(consumer.poll(&mut out), Err(PollError::Closed)); // the producers are gone
+/// assert_eq!(consumer.poll(&mut out)?.len(), 2);
+/// assert_eq!(consumer.poll(&mut out).unwrap_err(), PollError::Closed); // the producers are gone
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -55,8 +54,8 @@ struct RingStorage<E: Entry> {
 }
 
 impl<E: Entry> RingStorage<E> {
-    fn at(position: Position, capacity: u32) -> Result<Self, CapacityError> {
-        let slots = HeapSlots::new(storage_for(capacity)?, capacity)?;
+    fn at(position: Position, capacity: usize) -> Result<Self, CapacityError> {
+        let slots = HeapSlots::new(slots_for(capacity)?, capacity)?;
         Ok(Self { gate: Gate::at(position), slots })
     }
 
@@ -76,10 +75,10 @@ impl<E: Entry> Spare<'static, E> {
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
-    pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+    pub fn new(capacity: usize) -> Result<Self, CapacityError> {
         let storage = Arc::new(RingStorage::at(0, capacity)?);
         // SAFETY: each copy contains an `Owner` that keeps the storage alive, and is dropped with it.
-        let ring = unsafe { storage.shared(capacity, Owner::of(Arc::clone(&storage) as _)) };
+        let ring = unsafe { storage.shared(capacity as u32, Owner::of(Arc::clone(&storage) as _)) };
         Ok(Self { ring })
     }
 }
@@ -89,7 +88,7 @@ impl HeapCq {
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
-    pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+    pub fn new(capacity: usize) -> Result<Self, CapacityError> {
         Self::of_entries(capacity)
     }
 }
@@ -99,19 +98,19 @@ impl<E: Entry> HeapCq<E> {
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
-    pub fn of_entries(capacity: u32) -> Result<Self, CapacityError> {
+    pub fn of_entries(capacity: usize) -> Result<Self, CapacityError> {
         Self::new_at(capacity, 0)
     }
 
     /// An empty queue whose positions start at `position`, modulo 2⁶².
     #[cfg(loom)]
-    pub fn starting_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
+    pub fn starting_at(capacity: usize, position: Position) -> Result<Self, CapacityError> {
         Self::new_at(capacity, position)
     }
 
-    fn new_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
+    fn new_at(capacity: usize, position: Position) -> Result<Self, CapacityError> {
         let storage = Storage { shared: Shared::new(), ring: RingStorage::at(position, capacity)? };
-        Ok(Self { storage: Arc::new(storage), promised: capacity })
+        Ok(Self { storage: Arc::new(storage), promised: capacity as u32 })
     }
 
     /// Returns the two sides of a queue without a channel; clone the producer for more.
@@ -131,7 +130,7 @@ impl<E: Entry> HeapCq<E> {
         self.sides(signal, armed)
     }
 
-    fn sides<P: Channel, C>(
+    fn sides<P: QueueChannel, C>(
         self,
         raises: P,
         armed: C,

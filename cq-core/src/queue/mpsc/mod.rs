@@ -19,8 +19,8 @@
 //!     }
 //! });
 //! let mut out = [Wc::default(); 8];
-//! assert_eq!(consumer.poll(&mut out)?, 6);
-//! assert_eq!(consumer.poll(&mut out), Err(PollError::Closed)); // both producers are gone
+//! assert_eq!(consumer.poll(&mut out)?.len(), 6);
+//! assert_eq!(consumer.poll(&mut out).unwrap_err(), PollError::Closed); // both producers are gone
 //! # Ok::<(), PollError>(())
 //! ```
 //!
@@ -96,18 +96,16 @@ mod heap;
 mod producer;
 mod reservation;
 
-use core::fmt;
-
-pub use self::consumer::{ResizeError, SharedConsumer};
+pub use self::consumer::{ResizeRingError, SharedConsumer};
 #[cfg(feature = "alloc")]
 pub use self::heap::HeapCq;
 pub use self::producer::{OverrunError, PushError, SharedProducer};
-pub use self::reservation::WhyNot;
+pub use self::reservation::ResizeErrorKind;
 use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
 use super::ring::Ref;
 use super::storage::Slots;
-use super::{Alerts, Channel, NoChannel, OnChannel, Position, SplitSignal};
+use super::{Alerts, NoChannel, OnChannel, Position, QueueChannel, SplitSignal};
 use crate::entry::Entry;
 use crate::sync::{AtomicU32, const_unless_loom};
 use crate::transport::Signal;
@@ -130,6 +128,18 @@ impl Shared {
 }
 
 /// Storage for one ring of a queue, for `N` entries; `N` is a power of two.
+///
+/// ```
+/// use cq_core::queue::mpsc::{Ring, SoftCq};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (mut storage, mut larger) = (SoftCq::<4>::new(), Ring::<64>::new());
+/// let (mut producer, mut consumer) = storage.split();
+/// let new = consumer.resize(larger.spare()).unwrap();
+/// producer.follow(&new);
+/// producer.push(&Wc::new(1, WcStatus::SUCCESS, 5)).unwrap();
+/// assert_eq!(consumer.capacity(), 64);
+/// ```
 #[derive(Debug)]
 pub struct Ring<const N: usize, E: Entry = Wc> {
     gate: Gate,
@@ -200,14 +210,12 @@ pub struct NewRing<'a, E: Entry = Wc> {
     _queue: Owner,
 }
 
-impl<E: Entry + fmt::Debug> fmt::Debug for NewRing<'_, E> {
-    /// Does not look at the queue, which may be gone.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewRing").field("ring", &self.ring).finish_non_exhaustive()
-    }
-}
+// Not at the queue, which may be gone.
+crate::debug_of!([E: Entry + core::fmt::Debug] NewRing<'_, E> { ring });
 
 /// A queue for several producers with inline storage for `N` entries; `N` is a power of two.
+///
+/// See [the module](self) for an example.
 #[derive(Debug)]
 pub struct SoftCq<const N: usize, E: Entry = Wc> {
     shared: Shared,
@@ -257,7 +265,7 @@ impl<const N: usize, E: Entry> SoftCq<N, E> {
     }
 
     #[allow(unsafe_code)]
-    fn sides<P: Channel, C>(
+    fn sides<P: QueueChannel, C>(
         &mut self,
         raises: P,
         armed: C,

@@ -1,15 +1,15 @@
 //! A producer among several: a push, from the reservation to the event.
 #![allow(unsafe_code)]
 
-use super::super::channel::{Channel, NoChannel, SplitSignal, Token};
+use super::super::channel::{NoChannel, QueueChannel, SplitSignal, Token};
 use super::super::completion::Completion;
-use super::super::end::{BatchError, Dropped, End};
+use super::super::end::{BatchError, DroppedError, End};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
 use super::reservation::{CachedHead, IfFull, Lack, Reserved, SharedRing};
 use super::{NewRing, Shared};
 use crate::entry::Entry;
-use crate::sentences::sentences;
+use crate::sentences;
 use crate::sync;
 use crate::wc::Wc;
 
@@ -19,7 +19,7 @@ use crate::wc::Wc;
 /// [`PollError::Closed`](crate::transport::PollError::Closed). A queue that has had 2³² − 1 producers at once, leaked ones
 /// among them, is never closed.
 #[derive(Debug)]
-pub struct SharedProducer<'a, E: Entry = Wc, C: Channel = NoChannel> {
+pub struct SharedProducer<'a, E: Entry = Wc, C: QueueChannel = NoChannel> {
     ring: SharedRing<'a, E>,
     cached_head: CachedHead,
     shared: Ref<'a, Shared>,
@@ -27,7 +27,7 @@ pub struct SharedProducer<'a, E: Entry = Wc, C: Channel = NoChannel> {
     owner: Owner,
 }
 
-impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
+impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
     /// The first producer.
     pub(super) fn new(
         ring: SharedRing<'a, E>,
@@ -120,8 +120,8 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     /// The consumer sees none of the entries before all are stored.
     ///
     /// # Errors
-    /// [`Dropped`](OverrunError::Dropped): the queue has too few free slots and overruns, or has already ended; the
-    /// entries that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](OverrunError::Resized):
+    /// [`DroppedError`](OverrunError::Dropped): the queue has too few free slots and overruns, or has already ended; the
+    /// entries that fit are stored, the [last ones](DroppedError::lost) are dropped. [`Resized`](OverrunError::Resized):
     /// none is stored, and all can be pushed again after [`follow`](Self::follow).
     #[inline]
     pub fn push_batch_or_overrun<T: Completion<E>>(
@@ -191,7 +191,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
     /// # Staleness
     /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed.
     #[must_use]
-    pub fn high_water(&mut self) -> usize {
+    pub fn measure_high_water(&mut self) -> usize {
         self.cached_head.high_water(&self.ring) as usize
     }
 
@@ -261,7 +261,7 @@ impl<'a, E: Entry, C: Channel> SharedProducer<'a, E, C> {
 
     #[cold]
     #[inline(never)]
-    fn overrun(&self, lost: usize) -> Dropped {
+    fn overrun(&self, lost: usize) -> DroppedError {
         let lost = u32::try_from(lost).unwrap_or(u32::MAX);
         let dropped = self.shared.alerts.ends.drop_more_shared(lost);
         self.notify(|| true);
@@ -278,7 +278,7 @@ impl<E: Entry, C: SplitSignal> Clone for SharedProducer<'_, E, C> {
     }
 }
 
-impl<E: Entry, C: Channel> Drop for SharedProducer<'_, E, C> {
+impl<E: Entry, C: QueueChannel> Drop for SharedProducer<'_, E, C> {
     fn drop(&mut self) {
         if sync::leave(&self.shared.producers) && self.shared.alerts.ends.close() {
             self.notify(|| true);
@@ -287,7 +287,7 @@ impl<E: Entry, C: Channel> Drop for SharedProducer<'_, E, C> {
 }
 
 /// Why one of several producers did not store an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PushError {
@@ -307,16 +307,16 @@ sentences!(PushError {
 
 crate::from_causes! {
     End => PushError::Ended;
-    Dropped => OverrunError::Dropped;
+    DroppedError => OverrunError::Dropped;
 }
 
 /// Why one of several producers that [overrun](SharedProducer::push_or_overrun) a full queue did not store an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum OverrunError {
     /// It was dropped because the queue is full or has ended.
-    Dropped(Dropped),
+    Dropped(DroppedError),
     /// The queue was resized: [`follow`](SharedProducer::follow), then push it again.
     Resized,
 }

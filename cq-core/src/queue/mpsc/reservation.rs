@@ -3,7 +3,7 @@
 use super::super::owner::Owner;
 use super::super::ring::{Head, Position, Ref, Ring};
 use crate::entry::Entry;
-use crate::sentences::sentences;
+use crate::sentences;
 use crate::sync::{self, AtomicWord, Backoff, const_unless_loom};
 
 const CLOSED: Position = 1 << 63;
@@ -52,10 +52,10 @@ pub(super) struct SharedRing<'a, E: Entry> {
 }
 
 /// Why a queue can't be resized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum WhyNot {
+pub enum ResizeErrorKind {
     /// It has overrun. This is permanent.
     Overrun,
     /// It has more unpolled completions than the new storage can hold ([Q12](crate::contract#q12)).
@@ -69,7 +69,7 @@ pub enum WhyNot {
     UnderWay,
 }
 
-sentences!(WhyNot {
+sentences!(ResizeErrorKind {
     Self::Overrun => ("the completion queue has overrun and can't be resized: destroy it");
     Self::BelowUnpolled { promised, unpolled } => ("{unpolled} completions are not polled yet, more than the {promised} that the queue is to hold: poll them or ask for more");
     Self::UnderWay => ("a resize is in progress: poll the completions that the queue had before it");
@@ -78,16 +78,20 @@ sentences!(WhyNot {
 impl<E: Entry> SharedRing<'_, E> {
     /// Ends the ring for its producers, and returns its final position. The consumer is at `position`, and the new ring
     /// can hold `promised` entries.
-    pub(super) fn end(&self, position: Position, promised: u32) -> Result<Position, WhyNot> {
+    pub(super) fn end(
+        &self,
+        position: Position,
+        promised: u32,
+    ) -> Result<Position, ResizeErrorKind> {
         let word = &self.gate.reservation.0;
         let mut seen = sync::load(word);
         loop {
             let unpolled = distance(position, seen);
             if seen & ENDED != 0 {
-                return Err(WhyNot::Overrun);
+                return Err(ResizeErrorKind::Overrun);
             }
             if unpolled > promised.into() {
-                return Err(WhyNot::BelowUnpolled { promised, unpolled });
+                return Err(ResizeErrorKind::BelowUnpolled { promised, unpolled });
             }
             match sync::end(word, seen, seen | RESIZED) {
                 Ok(seen) => return Ok(seen),

@@ -5,7 +5,7 @@ use crate::queue::ring::Position;
 use crate::queue::{CapacityError, consumer};
 
 /// The layout of a raw queue: the [`Control`], then the slots, then the tags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// The number of slots, a power of two.
     pub slots: usize,
@@ -22,12 +22,10 @@ impl Layout {
     /// # Errors
     /// The number of slots or the guaranteed capacity is invalid.
     pub const fn bytes(&self) -> Result<usize, CapacityError> {
-        match CapacityError::check_promise(self.slots, self.promised) {
-            Ok(()) => {
-                Ok(self.tags_at() + if self.tags { self.slots * size_of::<Tag>() } else { 0 })
-            }
-            Err(error) => Err(error),
+        if let Err(error) = CapacityError::check_promise(self.slots, self.promised as usize) {
+            return Err(error);
         }
+        Ok(self.tags_at() + if self.tags { self.slots * size_of::<Tag>() } else { 0 })
     }
 
     /// The required alignment of the memory, in bytes.

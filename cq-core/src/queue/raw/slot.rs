@@ -28,7 +28,7 @@ pub enum Shared {}
 /// memory. The producer stores the last word, which contains the generation, after all others. The consumer knows which
 /// generation the next slot will have, so it needs no producer index: for four entries, only their three cache lines
 /// move.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub struct Slot {
     /// The last one contains the generation, and is always accessed as one word.
@@ -54,12 +54,6 @@ impl Slot {
         if Shared::is_published(self, (), generation) {
             sync::store(&self.words[BODY], 0);
         }
-    }
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

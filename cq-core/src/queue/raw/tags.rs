@@ -44,7 +44,7 @@ impl Tags {
 const CHUNK: usize = 32;
 
 impl<C> RawConsumer<'_, C> {
-    /// [`poll`](crate::transport::PollCq::poll) that calls `each` with every completion and its tag (0 in a queue
+    /// [`poll`](crate::transport::PollCq::poll_into) that calls `each` with every completion and its tag (0 in a queue
     /// without tags). The slots are released before, so `each` may let the device push as many more
     /// ([O7](crate::contract#o7)).
     ///

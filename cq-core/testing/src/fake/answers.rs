@@ -7,9 +7,8 @@ use cq_core::transport::{
     Woken,
 };
 use cq_core::wc::Wc;
-use cq_verbs::async_event::AsyncEvent;
-use cq_verbs::async_event::{AsyncEvents, BlockAsync};
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::async_event::{AsyncEvent, AsyncEvents, BlockAsync};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::wr::{RecvWr, SendWr};
 
 use super::{ASLEEP_FOR_EVER, Call, Script, Side, State, Step};
@@ -55,7 +54,7 @@ impl<const N: usize> State<N> {
         count
     }
 
-    fn post(&mut self, side: Side, request: Call) -> Result<(), Refused> {
+    fn post(&mut self, side: Side, request: Call) -> Result<(), WrError> {
         let answer = match self.steps.front_mut() {
             Some(Step::Post(of, Ok(more))) if *of == side && *more > 1 => {
                 *more -= 1;
@@ -76,7 +75,7 @@ impl<const N: usize> State<N> {
 impl<const N: usize> PollCq for &Script<N> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Poll(out.len()));
         if let Some(overrun) = state.overrun {

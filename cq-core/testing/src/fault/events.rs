@@ -1,8 +1,8 @@
 //! Spurious and duplicate events, completion and asynchronous.
 
+use cq_core::of_target;
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
-use cq_verbs::async_event::AsyncEvent;
-use cq_verbs::async_event::{AsyncEvents, BlockAsync};
+use cq_verbs::async_event::{AsyncEvent, AsyncEvents, BlockAsync};
 
 use super::FaultInjector;
 use super::plan::Fault;
@@ -28,9 +28,7 @@ impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
         self.transport.forget(key);
     }
 
-    fn serves(&self, key: CqKey) -> bool {
-        self.transport.serves(key)
-    }
+    of_target! { self.transport; serves(&self, key: CqKey) -> bool; }
 }
 
 impl<T: Block, const N: usize> Block for FaultInjector<T, N> {
@@ -47,9 +45,7 @@ impl<T: Block, const N: usize> Block for FaultInjector<T, N> {
 /// The transport's descriptor. It is not readable for an event that is returned a second time, or that is spurious.
 #[cfg(all(feature = "std", unix))]
 impl<T: std::os::fd::AsFd, const N: usize> std::os::fd::AsFd for FaultInjector<T, N> {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.transport.as_fd()
-    }
+    of_target! { self.transport; as_fd(&self) -> std::os::fd::BorrowedFd<'_>; }
 }
 
 impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {

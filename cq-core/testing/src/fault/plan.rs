@@ -3,10 +3,10 @@
 use cq_core::transport::CqKey;
 use cq_core::wc::WcStatus;
 use cq_verbs::async_event::AsyncEvent;
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use heapless::Vec;
 
-use super::when::{Dice, Occasion, When, Which};
+use super::{Dice, Occasion, When, Which};
 
 /// How many rules a plan has at most.
 const RULES: usize = 16;
@@ -36,8 +36,8 @@ pub(super) enum Fault {
     Fail(WcStatus),
     Delay(u32),
     Reorder,
-    RefuseSend(Refused),
-    RefuseRecv(Refused),
+    RefuseSend(WrError),
+    RefuseRecv(WrError),
     Event(CqKey),
     EventTwice,
     Async(AsyncEvent),
@@ -93,13 +93,13 @@ impl Faults {
 impl Faults {
     /// Refuses a request for the send queue, and with it the rest of its list.
     #[track_caller]
-    pub fn refuse_send(self, when: When, why: Refused) -> Self {
+    pub fn refuse_send(self, when: When, why: WrError) -> Self {
         self.with(when, Fault::RefuseSend(why))
     }
 
     /// Refuses a request for the receive queue, and with it the rest of its list.
     #[track_caller]
-    pub fn refuse_recv(self, when: When, why: Refused) -> Self {
+    pub fn refuse_recv(self, when: When, why: WrError) -> Self {
         self.with(when, Fault::RefuseRecv(why))
     }
 }

@@ -108,7 +108,7 @@ fn failed(wc: &Wc, status: WcStatus) -> Wc {
 impl<T: PollWc, const N: usize> PollCq for FaultInjector<T, N> {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         const { assert!(N > 0, "an injector around a queue has to hold something") };
         if out.is_empty() {
             return Ok(0);
@@ -146,11 +146,8 @@ impl<T: ArmWc, const N: usize> Arm for FaultInjector<T, N> {
         Ok(if quiet { armed } else { Armed::MayHaveMissed })
     }
 
-    fn key(&self) -> CqKey {
-        self.transport.key()
-    }
-
-    fn took_events(&mut self, count: u32) {
-        self.transport.took_events(count);
+    cq_core::of_target! { self.transport;
+        key(&self) -> CqKey;
+        took_events(&mut self, count: u32);
     }
 }

@@ -1,6 +1,6 @@
 //! Faults of requests: refused.
 
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::wr::{RecvWr, SendWr};
 
 use super::FaultInjector;
@@ -46,15 +46,9 @@ impl<T: Post, const N: usize> Post for FaultInjector<T, N> {
         self.post(list, of, |transport, list| transport.post_recv(list))
     }
 
-    fn quiesce(&mut self) -> bool {
-        self.transport.quiesce()
-    }
-
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        self.transport.check_send(wr)
-    }
-
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        self.transport.check_recv(wr)
+    cq_core::of_target! { self.transport;
+        quiesce(&mut self) -> bool;
+        check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError>;
+        check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError>;
     }
 }

@@ -27,14 +27,14 @@
 //! ```
 //! use cq_core::transport::CqKey;
 //! use cq_testing::fake::Script;
-//! use cq_verbs::ledger::{Generation, NotPosted, Sends};
-//! use cq_verbs::post::{Post, Refused};
+//! use cq_verbs::ledger::{Array, Generation, NotPostedError, Sends};
+//! use cq_verbs::post::{Post, WrError};
 //! use cq_verbs::wr::SendWr;
 //!
 //! /// The code under test. Keeps what the queue has no slot for.
-//! fn send<Q: Post>(qp: &mut Q, sends: &mut Sends<u8, 8>, later: &mut Vec<u8>, token: u8) -> Result<(), NotPosted<u8>> {
+//! fn send<Q: Post>(qp: &mut Q, sends: &mut Sends<u8, Array<8>>, later: &mut Vec<u8>, token: u8) -> Result<(), NotPostedError<u8>> {
 //!     match sends.post(qp, SendWr::send_inline(0, b"ping"), token) {
-//!         Err(full) if full.why == Refused::QueueFull => later.push(full.token),
+//!         Err(full) if full.why == WrError::QueueFull => later.push(full.token),
 //!         posted => return posted,
 //!     }
 //!     Ok(())
@@ -42,13 +42,13 @@
 //!
 //! let script = Script::<16>::new(CqKey { index: 0, generation: 1 })
 //!     .on_send(Ok(1))
-//!     .on_send(Err(Refused::QueueFull))
-//!     .on_send(Err(Refused::TooManySges { max: 1 }));
-//! let (mut sends, mut later) = (Sends::new(Generation::new(1)), Vec::new());
+//!     .on_send(Err(WrError::QueueFull))
+//!     .on_send(Err(WrError::TooManySges { max: 1 }));
+//! let (mut sends, mut later) = (Sends::fixed(Generation::new(1)), Vec::new());
 //! assert!(send(&mut &script, &mut sends, &mut later, 1).is_ok());
 //! assert!(send(&mut &script, &mut sends, &mut later, 2).is_ok());
 //! let refused = send(&mut &script, &mut sends, &mut later, 3).unwrap_err();
-//! assert_eq!((refused.token, refused.why), (3, Refused::TooManySges { max: 1 }));
+//! assert_eq!((refused.token, refused.why), (3, WrError::TooManySges { max: 1 }));
 //! assert_eq!((later, sends.outstanding()), (vec![2], 1));
 //! script.done()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -81,7 +81,7 @@
 //!         ended.extend(cq.poll(&mut buffer)?.iter().map(Wc::wr_id));
 //!     }
 //!     ended.sort_unstable();
-//!     assert!(ended.into_iter().eq(0..32), "seed {seed}: {}", cq.transport().injected());
+//!     assert!(ended.into_iter().eq(0..32), "seed {seed}: {}", cq.get_mut().injected());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -35,7 +35,7 @@
 //! impl PollCq for Driver {
 //!     type Entry = Wc;
 
-//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+//!     fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
 //!         let mut count = 0;
 //!         for wc in out {
 //!             let slot = &self.shared.ring[self.next % SLOTS];
@@ -127,7 +127,7 @@
 //!     }
 //! }
 //!
-//! fn main() -> Result<(), rules::Broken> {
+//! fn main() -> Result<(), rules::RuleError> {
 //!     let ran = rules::run(rules::all::<Bench>())?;
 //!     assert_eq!(ran.to_string(), "16 checks passed, 0 not applicable");
 //!     Ok(())
@@ -144,7 +144,7 @@
 //! |---|---|---|---|---|
 //! | 1 | [`PollCq`] | [`CompletionQueue::poll`], [`SharedCq`](cq_core::shared_cq), a ledger, a budget | oldest first, each once, no more than asked; an empty queue is no error; no system call, no lock: [P1](cq_core::contract#p1)–[P7](cq_core::contract#p7). A queue that overran says so once it is empty, and for ever: [O3](cq_core::contract#o3) | [`rules::polling`](crate::rules::polling()) |
 //! | 2 | [`Arm`] | [`CompletionQueue::poll_or_arm`], for loops that sleep on their own | one event for an arm, at the next completion, and none for what came before: [N1](cq_core::contract#n1), [N2](cq_core::contract#n2). Solicited completions and failures alone, if asked: [N3](cq_core::contract#n3). A later arm never weakens: [N4](cq_core::contract#n4). No wake-up is lost: [N6](cq_core::contract#n6) | [`rules::all`](crate::rules::all), with the next step |
-//! | 3 | [`Events`], then [`Block`] or [`AsyncChannel`] | [`CompletionQueue::wait`], `next_batch` | taking an event acknowledges it: [N7](cq_core::contract#n7). It names its queue: [N8](cq_core::contract#n8). Sleeping ends with an event, at the deadline or after a signal: [N10](cq_core::contract#n10) | [`rules::all`](crate::rules::all), but for sleeping |
+//! | 3 | [`Events`], then [`Block`] or [`RegisterWaker`] | [`CompletionQueue::wait`], `next_batch` | taking an event acknowledges it: [N7](cq_core::contract#n7). It names its queue: [N8](cq_core::contract#n8). Sleeping ends with an event, at the deadline or after a signal: [N10](cq_core::contract#n10) | [`rules::all`](crate::rules::all), but for sleeping |
 //! | 4 | [`Signal`] | any [channel](cq_core::channel) of the engine in place of step 3, if the device is software | raising never waits for the reader: [N9](cq_core::contract#n9) | |
 //! | 5 | [`Post`] | the [ledger](cq_verbs::ledger), [tracked](cq_verbs::tracked) queue pairs | a list stops at the first request that is refused: [Q4](cq_core::contract#q4). Each request completes once, in order, and a failed one also if it is unsignaled: [C8](cq_core::contract#c8), [C9](cq_core::contract#c9), [C10](cq_core::contract#c10) | the conformance suite |
 //! | 6 | [`AsyncEvents`], [`BlockAsync`] | `wait_async` | an overrun raises one event that names the queue: [O2](cq_core::contract#o2) | the conformance suite |
@@ -205,8 +205,8 @@
 //!
 //! ```
 //! use cq_core::wc::{Wc, WcStatus};
-//! use cq_verbs::ledger::{Generation, Receives};
-//! use cq_verbs::post::{PostError, Refused};
+//! use cq_verbs::ledger::{Array, Generation, Receives};
+//! use cq_verbs::post::{PostError, WrError};
 //!
 //! /// A disk: which sector goes to which request.
 //! #[derive(Default)]
@@ -215,13 +215,13 @@
 //! }
 //!
 //! impl Disk {
-//!     fn read(&mut self, wr_id: u64, sector: u64) -> Result<(), Refused> {
+//!     fn read(&mut self, wr_id: u64, sector: u64) -> Result<(), WrError> {
 //!         self.requests.push((wr_id, sector));
 //!         Ok(())
 //!     }
 //! }
 //!
-//! let (mut disk, mut reads) = (Disk::default(), Receives::<&str, 4>::new(Generation::unique()));
+//! let (mut disk, mut reads) = (Disk::default(), Receives::<&str, Array<4>>::fixed(Generation::unique()));
 //! for (sector, token) in [(7, "seven"), (8, "eight")] {
 //!     reads.post_by(&[], token, |list| {
 //!         disk.read(list[0].wr_id, sector).map_err(|why| PostError { posted: 0, why })
@@ -239,7 +239,7 @@
 //! - **A driver that is dropped with requests in flight** cancels them and waits for their completions. If it can't, it
 //!   leaks their buffers. It never frees memory that the device still writes to.
 //! - **Bound the requests in flight** by the capacity of the completion queue,
-//!   [`QueueFull`](cq_verbs::post::Refused::QueueFull) beyond it, and the queue never overruns
+//!   [`QueueFull`](cq_verbs::post::WrError::QueueFull) beyond it, and the queue never overruns
 //!   ([O7](cq_core::contract#o7)). A [budget](cq_verbs::budget) does that for queues that several share.
 //!
 //! # Testing
@@ -270,7 +270,7 @@
 //! [`Arm`]: cq_core::transport::Arm
 //! [`Events`]: cq_core::transport::Events
 //! [`Block`]: cq_core::transport::Block
-//! [`AsyncChannel`]: cq_core::transport::AsyncChannel
+//! [`RegisterWaker`]: cq_core::transport::RegisterWaker
 //! [`Signal`]: cq_core::transport::Signal
 //! [`Post`]: cq_verbs::post::Post
 //! [`AsyncEvents`]: cq_verbs::async_event::AsyncEvents

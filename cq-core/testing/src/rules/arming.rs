@@ -2,7 +2,7 @@
 
 use cq_core::transport::{Arm, Armed, Notify};
 
-use super::{Broken, Check, EventFixture, Kind, Tested, buffer, checks, events, holds, polling};
+use super::{Check, EventFixture, Kind, RuleError, Tested, buffer, checks, events, holds, polling};
 
 /// All checks of a transport: those of [polling()], and [N1](cq_core::contract#n1)–[N6](cq_core::contract#n6) of arming,
 /// which find breaches of [N7](cq_core::contract#n7) and [N8](cq_core::contract#n8) too. If the device has no solicited
@@ -23,18 +23,18 @@ pub fn all<F: EventFixture>() -> impl Iterator<Item = Check> {
 }
 
 impl<F: EventFixture> Tested<F> {
-    fn arm(&mut self, on: Notify) -> Result<Armed, Broken> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, RuleError> {
         let armed = self.fixture.queue().arm(on);
-        armed.map_err(|_| Broken { rule: "N1", how: "the queue can't be armed" })
+        armed.map_err(|_| RuleError { rule: "N1", how: "the queue can't be armed" })
     }
 
     /// Takes all events, and returns how many there were.
-    fn events(&mut self) -> Result<usize, Broken> {
+    fn events(&mut self) -> Result<usize, RuleError> {
         events(&mut self.fixture)
     }
 
     /// Polls until the queue is empty. Returns the number of completions.
-    fn drain(&mut self) -> Result<usize, Broken> {
+    fn drain(&mut self) -> Result<usize, RuleError> {
         let (mut out, mut count) = (buffer::<_, 8>(), 0);
         loop {
             match self.poll(&mut out)? {
@@ -45,13 +45,13 @@ impl<F: EventFixture> Tested<F> {
     }
 
     /// Takes the events. There must be one if it `is_due`.
-    fn is_woken(&mut self, is_due: bool) -> Result<(), Broken> {
+    fn is_woken(&mut self, is_due: bool) -> Result<(), RuleError> {
         let is_woken = self.events()? > 0;
         holds(is_woken || !is_due, "N6", "a completion in an armed queue woke nobody")
     }
 
     /// Goes to sleep: polls, takes the events, arms, polls again. The next completion must raise an event.
-    fn sleeps(&mut self) -> Result<(), Broken> {
+    fn sleeps(&mut self) -> Result<(), RuleError> {
         self.drain()?;
         self.events()?;
         if self.arm(Notify::Next)? == Armed::MayHaveMissed {
@@ -64,7 +64,7 @@ impl<F: EventFixture> Tested<F> {
 }
 
 /// A queue that is not armed raises no event. An armed queue raises one, at the next completion.
-fn n01_one_event_for_an_arm<F: EventFixture>() -> Result<(), Broken> {
+fn n01_one_event_for_an_arm<F: EventFixture>() -> Result<(), RuleError> {
     let mut tested = Tested::<F>::new();
     tested.complete_for(Notify::Next);
     holds(tested.events()? == 0, "N1", "a queue that was not armed raised an event")?;
@@ -83,7 +83,7 @@ fn n01_one_event_for_an_arm<F: EventFixture>() -> Result<(), Broken> {
 }
 
 /// Arming a queue that holds completions raises no event. It returns [`Armed::MayHaveMissed`].
-fn n02_arming_raises_nothing<F: EventFixture>() -> Result<(), Broken> {
+fn n02_arming_raises_nothing<F: EventFixture>() -> Result<(), RuleError> {
     let mut tested = Tested::<F>::new();
     tested.complete_for(Notify::Next);
     let armed = tested.arm(Notify::Next)?;
@@ -94,7 +94,7 @@ fn n02_arming_raises_nothing<F: EventFixture>() -> Result<(), Broken> {
 }
 
 /// A queue armed for solicited completions, which others came into since.
-fn solicited<F: EventFixture>() -> Result<Tested<F>, Broken> {
+fn solicited<F: EventFixture>() -> Result<Tested<F>, RuleError> {
     let mut tested = Tested::<F>::new();
     let _empty = tested.arm(Notify::Solicited)?;
     for kind in F::KINDS.iter().filter(|kind| !kind.is_urgent()) {
@@ -107,32 +107,32 @@ fn solicited<F: EventFixture>() -> Result<Tested<F>, Broken> {
 }
 
 /// A queue armed for solicited completions raises no event for those that are not urgent.
-fn n03_others_raise_nothing<F: EventFixture>() -> Result<(), Broken> {
+fn n03_others_raise_nothing<F: EventFixture>() -> Result<(), RuleError> {
     solicited::<F>().map(drop)
 }
 
 /// A queue armed for solicited completions raises its event for one of this kind.
-fn raises<F: EventFixture>(kind: Kind) -> Result<(), Broken> {
+fn raises<F: EventFixture>(kind: Kind) -> Result<(), RuleError> {
     let mut tested = solicited::<F>()?;
     tested.complete(kind);
     let how = "an arm for solicited completions raised none for one, or a failure";
     holds(tested.events()? == 1, "N3", how)
 }
 
-fn n03_solicited<F: EventFixture>() -> Result<(), Broken> {
+fn n03_solicited<F: EventFixture>() -> Result<(), RuleError> {
     raises::<F>(Kind::Solicited)
 }
 
-fn n03_failure<F: EventFixture>() -> Result<(), Broken> {
+fn n03_failure<F: EventFixture>() -> Result<(), RuleError> {
     raises::<F>(Kind::Failure)
 }
 
-fn n03_failed_receive<F: EventFixture>() -> Result<(), Broken> {
+fn n03_failed_receive<F: EventFixture>() -> Result<(), RuleError> {
     raises::<F>(Kind::FailedReceive)
 }
 
 /// Arming never weakens: [`Notify::Next`] is in force, whether armed before or after [`Notify::Solicited`].
-fn n04_never_weakens<F: EventFixture>() -> Result<(), Broken> {
+fn n04_never_weakens<F: EventFixture>() -> Result<(), RuleError> {
     let mut tested = Tested::<F>::new();
     for arms in [[Notify::Next, Notify::Solicited], [Notify::Solicited, Notify::Next]] {
         for on in arms {
@@ -146,7 +146,7 @@ fn n04_never_weakens<F: EventFixture>() -> Result<(), Broken> {
 }
 
 /// An event may find the queue empty. The next arm works as before.
-fn n05_an_event_may_find_nothing<F: EventFixture>() -> Result<(), Broken> {
+fn n05_an_event_may_find_nothing<F: EventFixture>() -> Result<(), RuleError> {
     let mut tested = Tested::<F>::new();
     for on in [Notify::Next, Notify::Solicited, Notify::Next] {
         let _empty = tested.arm(on)?;
@@ -162,7 +162,7 @@ fn n05_an_event_may_find_nothing<F: EventFixture>() -> Result<(), Broken> {
 
 /// After [`Armed::Armed`], or after an armed queue was polled empty, the next completion raises an event, whatever
 /// happened before.
-fn n06_no_wake_up_is_lost<F: EventFixture>() -> Result<(), Broken> {
+fn n06_no_wake_up_is_lost<F: EventFixture>() -> Result<(), RuleError> {
     const STEPS: u32 = 6;
     const CHOICES: u32 = 5;
     for program in 0..CHOICES.pow(STEPS) {

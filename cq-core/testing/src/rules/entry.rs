@@ -85,7 +85,7 @@ mod shared {
 /// use cq_testing::rules;
 ///
 /// println!("{}", rules::run(rules::entry::<Bytes16>())?);
-/// # Ok::<(), rules::Broken>(())
+/// # Ok::<(), rules::RuleError>(())
 /// ```
 pub fn entry<E: Numbered>() -> impl Iterator<Item = Check> {
     let checks = in_place::<Inline<E>>().chain(in_place::<Heap<E>>());

@@ -5,7 +5,7 @@ use cq_core::transport::{PollCq, PollError, Signal};
 
 use super::software::Sides;
 use super::{
-    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, buffer, checks, holds,
+    Check, Consume, Fixture, Kind, Numbered, Produce, RuleError, Software, buffer, checks, holds,
     poll, software,
 };
 
@@ -59,7 +59,7 @@ pub fn in_place<S: Software<Consumer: InPlace>>() -> impl Iterator<Item = Check>
 }
 
 /// Entries that are taken in place are those that a poll would return next. As many slots are released as were taken.
-fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
+fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), RuleError> {
     let mut sides = Sides::<S>::new();
     let (capacity, mut pushed, mut polled) = (S::CAPACITY as u64, 0, 0);
     for round in 0..6 * S::CAPACITY {
@@ -93,7 +93,7 @@ fn s07_in_place<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
 }
 
 /// A batch that is leaked releases nothing: the queue is as full as before.
-fn leaked_slots_are_kept<S: Software<Consumer: InPlace>>() -> Result<(), Broken> {
+fn leaked_slots_are_kept<S: Software<Consumer: InPlace>>() -> Result<(), RuleError> {
     let (mut sides, mut count) = (Sides::<S>::new(), 0);
     while count < 64 && sides.producer.push(&S::Entry::pushed(Kind::Receive, count)).is_ok() {
         count += 1;
@@ -102,7 +102,7 @@ fn leaked_slots_are_kept<S: Software<Consumer: InPlace>>() -> Result<(), Broken>
     let is_full = sides.producer.push(&S::Entry::pushed(Kind::Receive, count)).is_err();
     holds(taken == Ok(count as usize) && is_full, "S7", "a batch that was leaked released slots")?;
     let mut out = buffer::<_, 64>();
-    let polled = sides.consumer.poll(&mut out);
+    let polled = sides.consumer.poll_into(&mut out);
     let is_first = out[0] == S::Entry::polled(Kind::Receive, 0);
     holds(polled == Ok(count as usize) && is_first, "S7", "a batch that was leaked took entries")
 }

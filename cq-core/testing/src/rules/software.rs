@@ -2,7 +2,7 @@
 
 use core::convert::identity;
 
-use cq_core::queue::{self, BatchError, Dropped, End, OnChannel, PushError, raw};
+use cq_core::queue::{self, BatchError, DroppedError, End, OnChannel, PushError, raw};
 use cq_core::transport::{Arm, Capacity, Events, Signal};
 
 use super::{EventFixture, Fixture, Kind, Numbered};
@@ -42,13 +42,13 @@ pub trait Produce<T> {
     ///
     /// # Errors
     /// The entry was dropped.
-    fn push_or_overrun(&mut self, entry: &T) -> Result<(), Dropped>;
+    fn push_or_overrun(&mut self, entry: &T) -> Result<(), DroppedError>;
 
     /// As [`push_batch_or_overrun`](queue::Producer::push_batch_or_overrun).
     ///
     /// # Errors
     /// The last entries were dropped.
-    fn push_batch_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped>;
+    fn push_batch_or_overrun(&mut self, batch: &[T]) -> Result<(), DroppedError>;
 
     /// How the queue has ended, if it has.
     fn end(&self) -> Option<End>;
@@ -72,11 +72,11 @@ macro_rules! produce {
                     .map_err(|BatchError { stored, why }| BatchError { stored, why: $why(why) })
             }
 
-            fn push_or_overrun(&mut self, entry: &$pushed) -> Result<(), Dropped> {
+            fn push_or_overrun(&mut self, entry: &$pushed) -> Result<(), DroppedError> {
                 <$producer>::push_or_overrun(self, entry).map_err($dropped)
             }
 
-            fn push_batch_or_overrun(&mut self, batch: &[$pushed]) -> Result<(), Dropped> {
+            fn push_batch_or_overrun(&mut self, batch: &[$pushed]) -> Result<(), DroppedError> {
                 <$producer>::push_batch_or_overrun(self, batch).map_err($dropped)
             }
 
@@ -116,7 +116,7 @@ mod shared {
         }
     }
 
-    fn dropped(error: OverrunError) -> Dropped {
+    fn dropped(error: OverrunError) -> DroppedError {
         match error {
             OverrunError::Dropped(dropped) => dropped,
             error => panic!("{error}"),

@@ -2,12 +2,12 @@
 
 use core::array;
 
-use cq_core::queue::{BatchError, Dropped, End, PushError};
+use cq_core::queue::{BatchError, DroppedError, End, PushError};
 use cq_core::transport::{Arm, Armed, Capacity, Notify, PollCq, PollError};
 
 use super::software::Sides;
 use super::{
-    Broken, Check, Consume, Fixture, Kind, Numbered, Produce, Software, all, buffer, checks,
+    Check, Consume, Fixture, Kind, Numbered, Produce, RuleError, Software, all, buffer, checks,
     events, events_of, holds, poll,
 };
 
@@ -45,7 +45,7 @@ fn batch<S: Software, const N: usize>(from: u64) -> [Pushed<S>; N] {
 }
 
 /// Pushes until the queue is full. Returns the number of entries, from 0 on.
-fn fill<S: Software>(sides: &mut Sides<S>) -> Result<u64, Broken> {
+fn fill<S: Software>(sides: &mut Sides<S>) -> Result<u64, RuleError> {
     for number in 0..MANY as u64 {
         match sides.producer.push(&numbered::<S>(number)) {
             Ok(()) => {}
@@ -55,11 +55,11 @@ fn fill<S: Software>(sides: &mut Sides<S>) -> Result<u64, Broken> {
                 return Ok(number);
             }
             Err(_) => {
-                return Err(Broken { rule: "S1", how: "a full queue said that it has ended" });
+                return Err(RuleError { rule: "S1", how: "a full queue said that it has ended" });
             }
         }
     }
-    Err(Broken { rule: "S1", how: "a queue is never full" })
+    Err(RuleError { rule: "S1", how: "a queue is never full" })
 }
 
 /// Polls what is stored, and nothing more: the entries from one number on, up to another.
@@ -68,12 +68,12 @@ fn drain<S: Software>(
     numbers: core::ops::Range<u64>,
     rule: &'static str,
     how: &'static str,
-) -> Result<(), Broken> {
+) -> Result<(), RuleError> {
     let mut out = buffer::<S::Entry, MANY>();
     let (mut count, wanted) = (0, (numbers.end - numbers.start) as usize);
     while count < wanted {
-        match queue.poll(&mut out[..wanted - count]) {
-            Ok(0) | Err(_) => return Err(Broken { rule, how }),
+        match queue.poll_into(&mut out[..wanted - count]) {
+            Ok(0) | Err(_) => return Err(RuleError { rule, how }),
             Ok(more) => {
                 let from = numbers.start + count as u64;
                 let is_next = out[..more]
@@ -93,17 +93,14 @@ fn ends<Q: PollCq<Entry: Numbered>>(
     queue: &mut Q,
     error: PollError,
     rule: &'static str,
-) -> Result<(), Broken> {
+) -> Result<(), RuleError> {
     for _ in 0..3 {
         let how = "a poll of a queue that has ended did not say so, or not for ever";
-        holds(queue.poll(&mut buffer::<_, 2>()) == Err(error), rule, how)?;
-        holds(
-            queue.poll(&mut []) == Ok(0),
-            "P6",
-            "a poll into an empty slice of a queue that has ended failed",
-        )?;
+        holds(queue.poll_into(&mut buffer::<_, 2>()) == Err(error), rule, how)?;
+        let how = "a poll into an empty slice of a queue that has ended failed";
+        holds(queue.poll_into(&mut []) == Ok(0), "P6", how)?;
     }
-    let is_told = queue.poll(&mut buffer::<_, 1>()) == Err(error);
+    let is_told = queue.poll_into(&mut buffer::<_, 1>()) == Err(error);
     holds(is_told, rule, "a queue forgot that it has ended")
 }
 
@@ -112,12 +109,12 @@ fn refuses<S: Software>(
     producer: &mut S::Producer,
     end: End,
     rule: &'static str,
-) -> Result<(), Broken> {
+) -> Result<(), RuleError> {
     let (one, batch) = (numbered::<S>(40), batch::<S, 2>(40));
     let how = "a push into a queue that has ended was not dropped, or was said to have overrun it";
-    holds(producer.push_or_overrun(&one) == Err(Dropped { lost: 1, end }), rule, how)?;
+    holds(producer.push_or_overrun(&one) == Err(DroppedError { lost: 1, end }), rule, how)?;
     let dropped = producer.push_batch_or_overrun(&batch);
-    holds(dropped == Err(Dropped { lost: 2, end }), rule, how)?;
+    holds(dropped == Err(DroppedError { lost: 2, end }), rule, how)?;
     let (how, why) = ("a queue was not said to have ended as it has", PushError::Ended(end));
     holds(producer.end() == Some(end), rule, how)?;
     holds(producer.push(&one) == Err(why), rule, how)?;
@@ -126,15 +123,15 @@ fn refuses<S: Software>(
 }
 
 /// Arms an empty queue.
-fn sleeps<S: Software>(sides: &mut Sides<S>, on: Notify) -> Result<(), Broken> {
+fn sleeps<S: Software>(sides: &mut Sides<S>, on: Notify) -> Result<(), RuleError> {
     let is_armed = sides.consumer.arm(on) == Ok(Armed::Armed);
     holds(is_armed, "N2", "an empty queue can't be armed, or is not said to be empty")
 }
 
 /// A queue has the capacity that was asked for, and says so. That many unpolled entries do not overrun it.
-fn o01_the_capacity_is_kept<S: Software>() -> Result<(), Broken> {
+fn o01_the_capacity_is_kept<S: Software>() -> Result<(), RuleError> {
     let mut sides = Sides::<S>::new();
-    let is_told = sides.consumer.capacity() as usize >= S::CAPACITY;
+    let is_told = sides.consumer.capacity() >= S::CAPACITY;
     holds(is_told, "O1", "a queue says that its capacity is less than was asked for")?;
     let mut next = 0;
     for _ in 0..6 {
@@ -144,25 +141,21 @@ fn o01_the_capacity_is_kept<S: Software>() -> Result<(), Broken> {
             holds(stored.is_ok(), "O1", "a queue overran within its capacity")?;
             next += 1;
         }
-        drain::<S>(
-            &mut sides.consumer,
-            start..next,
-            "O1",
-            "an entry within the capacity was lost",
-        )?;
+        let how = "an entry within the capacity was lost";
+        drain::<S>(&mut sides.consumer, start..next, "O1", how)?;
     }
     Ok(())
 }
 
 /// Stored entries are polled first, in order. Then every poll fails, with the number of dropped ones.
-fn o03_the_overrun_comes_last<S: Software>() -> Result<(), Broken> {
+fn o03_the_overrun_comes_last<S: Software>() -> Result<(), RuleError> {
     let mut sides = Sides::<S>::new();
     let stored = fill(&mut sides)?;
     let mut total = 0;
     let mut drops = |lost, pushed| {
         total += lost;
         let how = "an entry that does not fit was not counted as dropped";
-        holds(pushed == Err(Dropped { lost, end: End::Overrun { dropped: total } }), "O3", how)
+        holds(pushed == Err(DroppedError { lost, end: End::Overrun { dropped: total } }), "O3", how)
     };
     drops(1, sides.producer.push_or_overrun(&numbered::<S>(stored)))?;
     drops(3, sides.producer.push_batch_or_overrun(&batch::<S, 3>(stored)))?;
@@ -180,7 +173,7 @@ fn o03_the_overrun_comes_last<S: Software>() -> Result<(), Broken> {
 }
 
 /// An overrun wakes a consumer, whatever it armed for.
-fn o05_an_overrun_wakes<S: Software>() -> Result<(), Broken> {
+fn o05_an_overrun_wakes<S: Software>() -> Result<(), RuleError> {
     for on in [Notify::Next, Notify::Solicited] {
         let mut sides = Sides::<S>::new();
         let stored = fill(&mut sides)?;
@@ -194,17 +187,14 @@ fn o05_an_overrun_wakes<S: Software>() -> Result<(), Broken> {
 
 /// No more entries outstanding than the capacity never overrun a queue: the slot of a polled entry is free when the poll
 /// returns.
-fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
+fn o07_polled_slots_are_free<S: Software>() -> Result<(), RuleError> {
     let mut sides = Sides::<S>::new();
     let (capacity, mut pushed, mut polled) = (S::CAPACITY as u64, 0, 0);
     for round in 0..8 * capacity {
         while pushed - polled < capacity {
             let stored = sides.producer.push_or_overrun(&numbered::<S>(pushed));
-            holds(
-                stored.is_ok(),
-                "O7",
-                "a queue overran though an entry was polled for each that was pushed",
-            )?;
+            let how = "a queue overran though an entry was polled for each that was pushed";
+            holds(stored.is_ok(), "O7", how)?;
             pushed += 1;
         }
         let next = polled + 1 + round % capacity;
@@ -215,7 +205,7 @@ fn o07_polled_slots_are_free<S: Software>() -> Result<(), Broken> {
 }
 
 /// A full queue takes nothing and does not overrun. A batch is stored as far as it fits, with one event.
-fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
+fn s01_full_is_no_overrun<S: Software>() -> Result<(), RuleError> {
     let mut sides = Sides::<S>::new();
     sleeps(&mut sides, Notify::Next)?;
     let stored = sides.producer.push_batch(&batch::<S, 2>(0));
@@ -231,11 +221,8 @@ fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
         holds(producer.push(&numbered::<S>(50)) == Err(PushError::Full), "S1", how)?;
         let full = Err(BatchError { stored: 0, why: PushError::Full });
         holds(producer.push_batch(&batch::<S, 2>(50)) == full, "S1", how)?;
-        holds(
-            producer.push_batch(&[]) == Ok(()),
-            "S1",
-            "an empty batch did not fit into a full queue",
-        )?;
+        let how = "an empty batch did not fit into a full queue";
+        holds(producer.push_batch(&[]) == Ok(()), "S1", how)?;
     }
     holds(events(&mut sides)? == 0, "S1", "an entry that was refused raised an event")?;
     let how = "a push that was refused changed the queue";
@@ -246,7 +233,7 @@ fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
     let Err(BatchError { stored: fitting, why: PushError::Full }) =
         sides.producer.push_batch(&batch::<S, MANY>(0))
     else {
-        return Err(Broken { rule: "S1", how });
+        return Err(RuleError { rule: "S1", how });
     };
     holds((S::CAPACITY..MANY).contains(&fitting), "S1", how)?;
     holds(events(&mut sides)? == 1, "S1", "a batch did not raise one event")?;
@@ -255,7 +242,7 @@ fn s01_full_is_no_overrun<S: Software>() -> Result<(), Broken> {
 }
 
 /// A queue without a producer is closed: stored entries are polled first. Who waits is woken.
-fn s02_closed_by_the_producer<S: Software>() -> Result<(), Broken> {
+fn s02_closed_by_the_producer<S: Software>() -> Result<(), RuleError> {
     for stored in 0..2 {
         let mut sides = Sides::<S>::new();
         sleeps(&mut sides, Notify::Solicited)?;
@@ -264,19 +251,15 @@ fn s02_closed_by_the_producer<S: Software>() -> Result<(), Broken> {
         drop(producer);
         let woken = events_of(&mut channel, consumer.key())?;
         holds(woken == 1, "S2", "the end of a queue did not wake who waits")?;
-        drain::<S>(
-            &mut consumer,
-            0..stored,
-            "S2",
-            "an entry that was stored before the end was lost",
-        )?;
+        let how = "an entry that was stored before the end was lost";
+        drain::<S>(&mut consumer, 0..stored, "S2", how)?;
         ends(&mut consumer, PollError::Closed, "S2")?;
     }
     Ok(())
 }
 
 /// Without a consumer every push fails.
-fn s03_nobody_polls<S: Software>() -> Result<(), Broken> {
+fn s03_nobody_polls<S: Software>() -> Result<(), RuleError> {
     let mut sides = Sides::<S>::new();
     sides.complete(Kind::Receive, 0);
     let Sides { mut producer, consumer, channel: _channel } = sides;
@@ -287,7 +270,7 @@ fn s03_nobody_polls<S: Software>() -> Result<(), Broken> {
 
 /// Once the consumer has failed a queue, nothing is stored; stored entries are polled first. Who waits is woken, armed or
 /// not.
-fn s04_failed_by_the_consumer<S: Software>() -> Result<(), Broken> {
+fn s04_failed_by_the_consumer<S: Software>() -> Result<(), RuleError> {
     for is_armed in [false, true] {
         let mut sides = Sides::<S>::new();
         if is_armed {
@@ -297,19 +280,15 @@ fn s04_failed_by_the_consumer<S: Software>() -> Result<(), Broken> {
         sides.consumer.fail();
         holds(events(&mut sides)? > 0, "S4", "the failure of a queue woke nobody")?;
         refuses::<S>(&mut sides.producer, End::Failed, "S4")?;
-        drain::<S>(
-            &mut sides.consumer,
-            0..2,
-            "S4",
-            "an entry that was stored before the failure was lost",
-        )?;
+        let how = "an entry that was stored before the failure was lost";
+        drain::<S>(&mut sides.consumer, 0..2, "S4", how)?;
         ends(&mut sides.consumer, PollError::Failed, "S4")?;
     }
     Ok(())
 }
 
 /// An entry is polled as it was pushed, alone or in a batch, and is urgent as its type says.
-fn s08_as_pushed<S: Software>() -> Result<(), Broken> {
+fn s08_as_pushed<S: Software>() -> Result<(), RuleError> {
     const KINDS: [Kind; 4] = [Kind::Receive, Kind::Send, Kind::Failure, Kind::FailedReceive];
     let mut sides = Sides::<S>::new();
     for number in (0..u64::BITS).map(|bit| 1 << bit).chain([0, u64::MAX]) {

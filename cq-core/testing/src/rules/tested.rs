@@ -2,7 +2,7 @@
 
 use cq_core::transport::Notify;
 
-use super::{Broken, EntryOf, Fixture, Kind, poll};
+use super::{EntryOf, Fixture, Kind, RuleError, poll};
 
 /// A new fixture, whose completions are numbered.
 pub(super) struct Tested<F> {
@@ -48,7 +48,7 @@ impl<F: Fixture> Tested<F> {
         kinds.find(|kind| kind.is_urgent() == is_urgent).map(|kind| self.complete(kind)).is_some()
     }
 
-    pub fn poll(&mut self, out: &mut [EntryOf<F>]) -> Result<usize, Broken> {
+    pub fn poll(&mut self, out: &mut [EntryOf<F>]) -> Result<usize, RuleError> {
         poll(self.fixture.queue(), out)
     }
 }

@@ -32,7 +32,7 @@ fn check(mut script: &Script<8>, calls: &[(Call, &str)]) {
         let said = match call {
             Call::Poll(capacity) => {
                 let mut out = vec![wc(0); capacity];
-                say(script.poll(&mut out), |count| {
+                say(script.poll_into(&mut out), |count| {
                     format!("{:?}", out[..count].iter().map(Wc::wr_id).collect::<Vec<_>>())
                 })
             }
@@ -175,12 +175,12 @@ fn an_asynchronous_event_is_waited_for_until_the_deadline_or_an_interrupt() {
 
 #[test]
 fn q04_a_request_is_refused_where_the_script_says_in_whatever_lists_they_come() {
-    let script = script().on_send(Ok(3)).on_send(Err(Refused::QueueFull)).on_recv(Ok(1));
+    let script = script().on_send(Ok(3)).on_send(Err(WrError::QueueFull)).on_recv(Ok(1));
     let sends = [1, 2, 3, 4].map(|wr_id| SendWr::send_inline(wr_id, b"ping").solicited());
     assert_eq!((&script).post_send(&sends[..1]), Ok(()));
     let sges = [Sge { addr: 0, length: 48, lkey: 1 }; 2];
     assert_eq!((&script).post_recv(&[RecvWr::new(9, &sges)]), Ok(()), "no step of its own");
-    let refused = PostError { posted: 2, why: Refused::QueueFull };
+    let refused = PostError { posted: 2, why: WrError::QueueFull };
     assert_eq!((&script).post_send(&sends[1..]), Err(refused));
     let [first, second, third, _] = sends.map(Call::from);
     let receive = RecvWr::new(9, &sges).into();
@@ -192,9 +192,9 @@ fn q04_a_request_is_refused_where_the_script_says_in_whatever_lists_they_come() 
 
 #[test]
 fn q04_receives_are_counted_and_refused_as_sends_are() {
-    let script = script().on_recv(Ok(2)).on_recv(Err(Refused::WrongState)).on_send(Ok(1));
+    let script = script().on_recv(Ok(2)).on_recv(Err(WrError::WrongState)).on_send(Ok(1));
     let receives = [1, 2, 3].map(|wr_id| RecvWr::new(wr_id, &[]));
-    let refused = PostError { posted: 2, why: Refused::WrongState };
+    let refused = PostError { posted: 2, why: WrError::WrongState };
     assert_eq!((&script).post_recv(&receives), Err(refused));
     let [first, second, _] = receives.map(Call::from);
     assert_eq!(script.calls(), [first, second, Call::Refused(3)]);
@@ -222,7 +222,7 @@ fn a_script_that_is_too_long_says_so() {
 
 #[test]
 fn each_step_says_which_call_it_waits_for() {
-    let refused = Refused::QueueFull;
+    let refused = WrError::QueueFull;
     let (poll, sends) = ("a poll", "a request to be posted to the send queue");
     for (script, call) in [
         (script().on_poll(Ok(&[])), poll),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cq_testing::rules::{self, Broken, EntryOf, EventFixture, Fixture, Kind, Ran};
+use cq_testing::rules::{self, EntryOf, EventFixture, Fixture, Kind, Ran, RuleError};
 
 use super::*;
 
@@ -29,14 +29,14 @@ macro_rules! faults {
         }
 
         /// Each of them makes a check fail that names the rule.
-        fn each_is_found(check: fn() -> Result<Ran, Broken>) {
+        fn each_is_found(check: fn() -> Result<Ran, RuleError>) {
             for &(fault, rule) in FAULTS {
                 assert_eq!(named(fault, check), Some(rule), "{fault:?}");
             }
         }
 
         /// The rule that is named for this fault.
-        fn named(fault: Fault, check: fn() -> Result<Ran, Broken>) -> Option<&'static str> {
+        fn named(fault: Fault, check: fn() -> Result<Ran, RuleError>) -> Option<&'static str> {
             FAULT.set(fault);
             let found = check();
             FAULT.set(Fault::None);
@@ -143,7 +143,7 @@ struct Device(State);
 impl PollCq for Device {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let (state, fault, capacity) = (&mut self.0, FAULT.get(), out.len());
         if fault == Fault::Twice && state.queue.is_empty() {
             state.queue.extend(state.polled.take());
@@ -310,7 +310,7 @@ struct Words {
 impl PollCq for Words {
     type Entry = u16;
 
-    fn poll(&mut self, out: &mut [u16]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [u16]) -> Result<usize, PollError> {
         let count = out.len().min(self.completed - self.polled);
         for word in &mut out[..count] {
             *word = self.ring[self.polled % 4];

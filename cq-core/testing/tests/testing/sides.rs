@@ -8,7 +8,7 @@ use std::rc::Rc;
 use cq_core::entry::Entry;
 use cq_testing::entries::Bytes16;
 use cq_testing::rules::{
-    self, Broken, Consume, InPlace, Kind, Numbered, Produce, Ran, Software, Taken,
+    self, Consume, InPlace, Kind, Numbered, Produce, Ran, RuleError, Software, Taken,
 };
 
 use super::kit::faults;
@@ -126,7 +126,7 @@ impl State {
         count
     }
 
-    fn overrun(&mut self, lost: u32) -> Dropped {
+    fn overrun(&mut self, lost: u32) -> DroppedError {
         let lost = if FAULT.get() == Fault::CountsABatchAsOne { 1 } else { lost };
         self.dropped += lost;
         let wakes = match FAULT.get() {
@@ -144,7 +144,7 @@ impl State {
             }
         };
         let is_overrun = FAULT.get() == Fault::AbandonedIsOverrun && end == End::Abandoned;
-        Dropped { lost, end: if is_overrun { End::Overrun { dropped: lost } } else { end } }
+        DroppedError { lost, end: if is_overrun { End::Overrun { dropped: lost } } else { end } }
     }
 
     fn how(&self) -> Option<End> {
@@ -171,11 +171,11 @@ struct Polls(Shared);
 struct Channel(Shared);
 
 impl Produce<Bytes16> for Pushes {
-    fn push_or_overrun(&mut self, entry: &Bytes16) -> Result<(), Dropped> {
+    fn push_or_overrun(&mut self, entry: &Bytes16) -> Result<(), DroppedError> {
         self.push_batch_or_overrun(&[*entry])
     }
 
-    fn push_batch_or_overrun(&mut self, batch: &[Bytes16]) -> Result<(), Dropped> {
+    fn push_batch_or_overrun(&mut self, batch: &[Bytes16]) -> Result<(), DroppedError> {
         let mut state = self.0.borrow_mut();
         match batch.len() - state.store(batch) {
             0 => Ok(()),
@@ -235,7 +235,7 @@ impl Drop for Pushes {
 impl PollCq for Polls {
     type Entry = Bytes16;
 
-    fn poll(&mut self, out: &mut [Bytes16]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Bytes16]) -> Result<usize, PollError> {
         let (mut state, fault) = (self.0.borrow_mut(), FAULT.get());
         let count = out.len().min(state.queue.len());
         match state.end {
@@ -271,8 +271,8 @@ impl Arm for Polls {
 }
 
 impl Capacity for Polls {
-    fn capacity(&self) -> u32 {
-        CAPACITY as u32 - u32::from(FAULT.get() == Fault::SaysLess)
+    fn capacity(&self) -> usize {
+        CAPACITY - usize::from(FAULT.get() == Fault::SaysLess)
     }
 }
 
@@ -342,7 +342,7 @@ impl Software for Plain {
     }
 }
 
-fn check() -> Result<Ran, Broken> {
+fn check() -> Result<Ran, RuleError> {
     rules::run(rules::in_place::<Plain>())
 }
 

@@ -87,7 +87,7 @@ fn o03_what_is_dropped_after_a_move_is_counted_on() {
     let mut producer = queue.into_producer(Tail::at(0), NoChannel);
     assert_eq!(
         producer.push_or_overrun(&send(4)),
-        Err(Dropped { lost: 1, end: End::Overrun { dropped: 3 } })
+        Err(DroppedError { lost: 1, end: End::Overrun { dropped: 3 } })
     );
     assert_eq!(newest.end(), Some(End::Overrun { dropped: 3 }));
     let before = Some(End::Overrun { dropped: 2 });

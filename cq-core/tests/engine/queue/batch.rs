@@ -38,7 +38,7 @@ fn p02_a_batch_is_seen_whole_or_not_at_all() {
                 });
                 let (mut next, mut out, mut last) = (0, [Wc::default(); 16], Instant::now());
                 while next < 5 * PUSHES {
-                    let count = consumer.poll(&mut out).unwrap() as u64;
+                    let count = consumer.poll_into(&mut out).unwrap() as u64;
                     assert_eq!(count % 5, 0, "a part of a batch");
                     assert!(out.iter().map(Wc::wr_id).take(count as usize).eq(next..next + count));
                     next += count;

@@ -84,11 +84,11 @@ mod shared {
             self.next().push_batch(batch)
         }
 
-        fn push_or_overrun(&mut self, entry: &T) -> Result<(), Dropped> {
+        fn push_or_overrun(&mut self, entry: &T) -> Result<(), DroppedError> {
             self.next().push_or_overrun(entry)
         }
 
-        fn push_batch_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped> {
+        fn push_batch_or_overrun(&mut self, batch: &[T]) -> Result<(), DroppedError> {
             self.next().push_batch_or_overrun(batch)
         }
 

@@ -17,10 +17,10 @@ fn passes<E: Entry + PartialEq + Debug>(make: impl Fn(u32) -> E) {
         let batch = [number, number + 1, number + 2].map(&make);
         producer.push(&batch[0]).unwrap();
         let mut out = [E::zeroed()];
-        assert_eq!((consumer.poll(&mut out), out[0]), (Ok(1), batch[0]));
+        assert_eq!((consumer.poll_into(&mut out), out[0]), (Ok(1), batch[0]));
         producer.push_batch(&batch).unwrap();
         let mut out = [E::zeroed(); 4];
-        assert_eq!((consumer.poll(&mut out), &out[..3]), (Ok(3), &batch[..]));
+        assert_eq!((consumer.poll_into(&mut out), &out[..3]), (Ok(3), &batch[..]));
         assert!(consumer.is_empty());
     }
 }
@@ -45,9 +45,9 @@ fn p03_a_queue_that_is_split_again_holds_nothing() {
     let mut storage = SoftCq::<2, u32>::of_entries();
     for _ in 0..3 {
         let (mut producer, mut consumer) = storage.split();
-        assert_eq!(consumer.poll(&mut [0]), Ok(0), "what earlier sides left");
+        assert_eq!(consumer.poll_into(&mut [0]), Ok(0), "what earlier sides left");
         producer.push_batch(&[1, 2]).unwrap();
-        assert_eq!(consumer.poll(&mut [0]), Ok(1));
+        assert_eq!(consumer.poll_into(&mut [0]), Ok(1));
     }
 }
 
@@ -84,7 +84,7 @@ fn n06_an_entry_whose_type_panics_wakes_the_consumer() {
                 assert_eq!(panics(), asks, "it is asked only where it matters");
                 assert!(!panics(), "the queue is disarmed");
                 assert_eq!(event_count.unread(), u32::from(on.is_some()));
-                assert_eq!(consumer.poll(&mut [Panics(0); 3]), Ok(2), "both are stored");
+                assert_eq!(consumer.poll_into(&mut [Panics(0); 3]), Ok(2), "both are stored");
             }
         };
     }
@@ -142,7 +142,7 @@ macro_rules! spare {
                     pushed.spare(!0);
                     producer.push(&pushed).unwrap();
                     let mut out = [$name::zeroed()];
-                    assert_eq!((consumer.poll(&mut out), out[0]), (Ok(1), $name::numbered(number)));
+                    assert_eq!((consumer.poll_into(&mut out), out[0]), (Ok(1), $name::numbered(number)));
                     producer.push(&pushed).unwrap();
                     let batch = consumer.poll_in_place(2).unwrap();
                     let mut in_place = batch.as_slices().0[0];

@@ -5,23 +5,23 @@ use super::*;
 #[test]
 fn the_high_water_is_the_most_that_was_found_unpolled() {
     each_lone!(|producer, consumer, _event_count| {
-        assert_eq!(producer.high_water(), 0);
+        assert_eq!(producer.measure_high_water(), 0);
         producer.push(&entry(0)).unwrap();
-        assert_eq!(producer.high_water(), 1, "now");
-        consumer.poll(&mut [Wc::default()]).unwrap();
+        assert_eq!(producer.measure_high_water(), 1, "now");
+        consumer.poll_into(&mut [Wc::default()]).unwrap();
         (1..4).for_each(|number| producer.push(&entry(number)).unwrap());
-        consumer.poll(&mut [Wc::default()]).unwrap();
+        consumer.poll_into(&mut [Wc::default()]).unwrap();
         // What was seen to be free is filled: the producer looks, and finds two.
         producer.push(&entry(4)).unwrap();
-        assert_eq!(producer.high_water(), 3);
-        consumer.poll(&mut [Wc::default(); 4]).unwrap();
+        assert_eq!(producer.measure_high_water(), 3);
+        consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
         assert_eq!(producer.len(), 0);
-        assert_eq!(producer.high_water(), 3, "a mark does not fall");
+        assert_eq!(producer.measure_high_water(), 3, "a mark does not fall");
         (0..4).for_each(|number| producer.push(&entry(number)).unwrap());
-        assert_eq!(producer.high_water(), 4);
-        consumer.poll(&mut [Wc::default(); 4]).unwrap();
+        assert_eq!(producer.measure_high_water(), 4);
+        consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
         producer.push(&entry(4)).unwrap();
-        assert_eq!(producer.high_water(), 4);
+        assert_eq!(producer.measure_high_water(), 4);
     });
 }
 
@@ -29,11 +29,11 @@ fn the_high_water_is_the_most_that_was_found_unpolled() {
 fn the_high_water_is_also_what_was_found_when_nobody_asked() {
     each_lone!(|producer, consumer, _event_count| {
         (0..4).for_each(|number| producer.push(&entry(number)).unwrap());
-        consumer.poll(&mut [Wc::default()]).unwrap();
+        consumer.poll_into(&mut [Wc::default()]).unwrap();
         // Here the producer looks, and finds three.
         producer.push(&entry(4)).unwrap();
-        consumer.poll(&mut [Wc::default(); 4]).unwrap();
-        assert_eq!(producer.high_water(), 3);
+        consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
+        assert_eq!(producer.measure_high_water(), 3);
     });
 }
 
@@ -48,7 +48,7 @@ fn s01_a_push_that_waits_waits_as_long_as_the_queue_is_full() {
                     waits += 1;
                     if waits % 3 == 0 {
                         let mut consumer = consumer.borrow_mut();
-                        consumer.as_mut().unwrap().poll(&mut [Wc::default()]).unwrap();
+                        consumer.as_mut().unwrap().poll_into(&mut [Wc::default()]).unwrap();
                     }
                 };
                 assert_eq!(producer.push_or_wait(&entry(number), wait), Ok(()));

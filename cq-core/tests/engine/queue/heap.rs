@@ -25,7 +25,7 @@ fn o01_what_can_not_be_is_refused() {
         |capacity, slots| HeapCq::<Wc>::with_slots(capacity, slots).map(drop).unwrap_err();
     assert_eq!(refused(3, 3), CapacityError::NotPowerOfTwo(3));
     assert_eq!(refused(5, 4), CapacityError::MoreThanStorage { promised: 5, storage: 4 });
-    let too_many = [MAX_STORAGE as u32 + 1, (1 << 31) + 1, u32::MAX];
+    let too_many = [MAX_STORAGE + 1, (1 << 31) + 1, usize::MAX];
     macro_rules! refuses {
         ($queue:path) => {
             assert_eq!(<$queue>::new(0).unwrap_err(), CapacityError::Zero);
@@ -48,7 +48,7 @@ fn a_queue_of_32768_needs_no_stack() {
         (0..32768).for_each(|nth| producer.push(&send(nth)).unwrap());
         assert_eq!(producer.push(&send(0)), Err(PushError::Full));
         let mut out = [Wc::default(); 64];
-        assert_eq!(consumer.poll(&mut out), Ok(64));
+        assert_eq!(consumer.poll_into(&mut out), Ok(64));
         assert_eq!(out[63].wr_id(), 63);
         #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
         drop(cq_core::queue::mpsc::HeapCq::new(32768).unwrap().split());
@@ -114,6 +114,6 @@ fn sides_that_last_do_where_shorter_ones_are_asked_for() {
 #[cfg(target_pointer_width = "32")]
 #[test]
 fn o01_what_no_memory_can_hold_is_refused() {
-    let refused = HeapCq::<[u64; 16]>::of_entries(MAX_STORAGE as u32).unwrap_err();
+    let refused = HeapCq::<[u64; 16]>::of_entries(MAX_STORAGE).unwrap_err();
     assert_eq!(refused, CapacityError::TooLarge(MAX_STORAGE));
 }

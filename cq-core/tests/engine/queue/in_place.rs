@@ -12,7 +12,7 @@ fn holding(passed: usize, held: u64) -> (Producer<'static, u64>, Consumer<'stati
     let (mut producer, mut consumer) = HeapCq::of_entries(4).unwrap().split();
     for _ in 0..passed {
         producer.push(&0).unwrap();
-        assert_eq!(consumer.poll(&mut [0]), Ok(1));
+        assert_eq!(consumer.poll_into(&mut [0]), Ok(1));
     }
     (1..=held).for_each(|number| producer.push(&number).unwrap());
     (producer, consumer)
@@ -21,7 +21,7 @@ fn holding(passed: usize, held: u64) -> (Producer<'static, u64>, Consumer<'stati
 /// All that a poll returns.
 fn polled(consumer: &mut Consumer<'_, u64>) -> Vec<u64> {
     let mut out = [0; 8];
-    let count = consumer.poll(&mut out).unwrap();
+    let count = consumer.poll_into(&mut out).unwrap();
     out[..count].to_vec()
 }
 
@@ -100,7 +100,7 @@ fn o03_stored_entries_are_taken_in_place_before_the_end() {
     assert_eq!(consumer.poll_in_place(2).unwrap().iter().sum::<u64>(), 3);
     for _ in 0..2 {
         assert_eq!(consumer.poll_in_place(2).unwrap_err(), PollError::Closed);
-        assert_eq!(consumer.poll(&mut [0]), Err(PollError::Closed));
+        assert_eq!(consumer.poll_into(&mut [0]), Err(PollError::Closed));
         assert!(consumer.poll_in_place(0).unwrap().is_empty(), "P6");
     }
 }

@@ -36,7 +36,7 @@ impl Memory {
 
     /// The sides of a queue of four with events.
     fn armable<'a>(&'a self, event_count: &'a EventCount) -> Armable<'a> {
-        self.open(FOUR).into_sides(0, event_count, OnChannel::with(event_count))
+        self.open(FOUR).into_sides(0, event_count, OnChannel::new(event_count))
     }
 
     fn word(&self, index: usize) -> u32 {
@@ -223,20 +223,20 @@ fn o03_the_count_of_dropped_completions_saturates_below_what_means_closed() {
     let most = u32::MAX - 1;
     assert_eq!(
         producer.push_or_overrun(&send(0)),
-        Err(Dropped { lost: 1, end: End::Overrun { dropped: u32::MAX - 2 } })
+        Err(DroppedError { lost: 1, end: End::Overrun { dropped: u32::MAX - 2 } })
     );
     for (lost, batch) in [(2, &[1, 2].map(send)[..]), (1, &[send(3)])] {
         assert_eq!(
             producer.push_batch_or_overrun(batch),
-            Err(Dropped { lost, end: End::Overrun { dropped: most } })
+            Err(DroppedError { lost, end: End::Overrun { dropped: most } })
         );
     }
     assert_eq!(drain(&mut consumer), Err(PollError::Overrun { dropped: Some(most) }));
 
     memory.0[PRODUCERS].store(u32::MAX, Relaxed);
-    assert_eq!(producer.push_or_overrun(&send(0)), Err(Dropped { lost: 1, end: End::Closed }));
+    assert_eq!(producer.push_or_overrun(&send(0)), Err(DroppedError { lost: 1, end: End::Closed }));
     assert_eq!(consumer.end(), Some(End::Closed), "for ever");
-    assert_eq!(consumer.poll(&mut [Wc::default()]), Err(PollError::Closed));
+    assert_eq!(consumer.poll_into(&mut [Wc::default()]), Err(PollError::Closed));
 }
 
 #[test]

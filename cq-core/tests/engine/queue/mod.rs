@@ -53,7 +53,7 @@ fn entry(number: u32) -> Tagged {
 /// Polls everything.
 fn drain(consumer: &mut (impl PollCq<Entry = Wc> + ?Sized)) -> Result<Vec<u64>, PollError> {
     let mut out = [Wc::default(); 64];
-    let count = consumer.poll(&mut out)?;
+    let count = consumer.poll_into(&mut out)?;
     Ok(out[..count].iter().map(Wc::wr_id).collect())
 }
 
@@ -110,7 +110,7 @@ impl Parts {
     }
 
     fn sides_from<'a>(&'a self, position: Position, event_count: &'a EventCount) -> Armable<'a> {
-        self.queue().into_sides(position, event_count, OnChannel::with(event_count))
+        self.queue().into_sides(position, event_count, OnChannel::new(event_count))
     }
 }
 

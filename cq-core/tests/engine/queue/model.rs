@@ -106,7 +106,7 @@ impl<T: Copy> Model<T> {
         self.events += u32::from(!mem::replace(&mut self.has_raised, true));
     }
 
-    pub fn push_or_overrun(&mut self, batch: &[T]) -> Result<(), Dropped> {
+    pub fn push_or_overrun(&mut self, batch: &[T]) -> Result<(), DroppedError> {
         let lost = (batch.len() - self.store(batch)) as u32;
         if lost == 0 {
             return Ok(());
@@ -115,7 +115,7 @@ impl<T: Copy> Model<T> {
             self.dropped += lost;
         }
         self.fire(true);
-        Err(Dropped { lost, end: self.end().unwrap() })
+        Err(DroppedError { lost, end: self.end().unwrap() })
     }
 
     pub fn push(&mut self, batch: &[T]) -> Result<(), BatchError> {
@@ -237,7 +237,7 @@ impl<'a, E: Modelled + std::fmt::Debug> Both<'a, E> {
             (&Step::Poll(capacity), _, Some(app)) => {
                 let untouched = E::polled(rules::Kind::Receive, u64::MAX);
                 let mut out = vec![untouched; capacity];
-                let polled = app.poll(&mut out);
+                let polled = app.poll_into(&mut out);
                 let count = polled.unwrap_or(0);
                 assert!(out[count..].iter().all(|entry| *entry == untouched), "{kind}: P4");
                 let expected = self.model.poll(capacity);

@@ -14,9 +14,13 @@ fn every_generation_is_passed_without_a_false_entry() {
             match ($sides, [Wc::default(); 2]) {
                 ((mut producer, mut consumer), mut out) => {
                     for number in 0..3 << 16 {
-                        assert_eq!(consumer.poll(&mut out), Ok(0), "a false entry before {number}");
+                        assert_eq!(
+                            consumer.poll_into(&mut out),
+                            Ok(0),
+                            "a false entry before {number}"
+                        );
                         producer.push(&wc(number)).unwrap();
-                        assert_eq!(consumer.poll(&mut out), Ok(1));
+                        assert_eq!(consumer.poll_into(&mut out), Ok(1));
                         assert_eq!(out[0], wc(number));
                     }
                 }
@@ -34,7 +38,7 @@ fn a_tail_is_kept_in_two_words() {
     assert_eq!(producer.tail(), Tail::at(7));
     (0..4).for_each(|number| producer.push(&send(number)).unwrap());
     assert_eq!(producer.tail().to_words(), [11, 11], "position, and up to where there is room");
-    consumer.poll(&mut [Wc::default(); 2]).unwrap();
+    consumer.poll_into(&mut [Wc::default(); 2]).unwrap();
     producer.push(&send(4)).unwrap();
     assert_eq!(producer.tail().to_words(), [12, 13], "the room was looked at once, for both");
     assert_eq!(Tail::from_words([3, 5]).to_words(), [3, 5]);
@@ -62,7 +66,10 @@ fn x04_a_foreign_head_makes_the_ring_look_full_and_overwrites_nothing() {
         // Stores a head that nobody would write.
         let _foreign = parts.consumer((4 as Position).wrapping_sub(distance));
         assert_eq!(producer.push(&send(4)), Err(PushError::Full));
-        assert_eq!((producer.len(), producer.free_slots(), producer.high_water()), (4, 0, 4));
+        assert_eq!(
+            (producer.len(), producer.free_slots(), producer.measure_high_water()),
+            (4, 0, 4)
+        );
         assert_eq!(drain(&mut parts.consumer(0)), Ok(vec![0, 1, 2, 3]));
     }
 }

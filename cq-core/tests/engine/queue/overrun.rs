@@ -7,8 +7,8 @@ fn overrun<T>(dropped: u32) -> Result<T, PollError> {
     Err(PollError::Overrun { dropped: Some(dropped) })
 }
 
-fn dropped(lost: u32, total: u32) -> Result<(), Dropped> {
-    Err(Dropped { lost, end: End::Overrun { dropped: total } })
+fn dropped(lost: u32, total: u32) -> Result<(), DroppedError> {
+    Err(DroppedError { lost, end: End::Overrun { dropped: total } })
 }
 
 #[test]
@@ -17,16 +17,16 @@ fn o02_the_first_that_are_dropped_are_known_as_such() {
     assert_eq!([first(1, 1), first(3, 3), first(1, 2)], [true, true, false]);
     with_each(|mut sides| {
         let batch: Vec<_> = (0..7).map(entry).collect();
-        let is_first = |dropped: Result<(), Dropped>| dropped.unwrap_err().is_first();
+        let is_first = |dropped: Result<(), DroppedError>| dropped.unwrap_err().is_first();
         assert!(is_first(sides.device.push_batch_or_overrun(&batch)), "{}", sides.kind);
         assert!(!is_first(sides.device.push_batch_or_overrun(&batch)));
         assert!(!is_first(sides.device.push_or_overrun(&entry(0))));
     });
     let mut storage = SoftCq::<4>::new();
     let (mut producer, _consumer) = storage.split();
-    assert!(producer.overrun(u32::MAX).is_first(), "also of more than are counted");
+    assert!(producer.mark_overrun(u32::MAX).is_first(), "also of more than are counted");
     for _ in 0..2 {
-        assert!(!producer.overrun(u32::MAX - 1).is_first(), "the count saturates");
+        assert!(!producer.mark_overrun(u32::MAX - 1).is_first(), "the count saturates");
     }
 }
 
@@ -50,7 +50,7 @@ fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
             let (mut producer, mut consumer) = storage.split_with(&event_count);
             assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
             assert_eq!(producer.end(), None);
-            assert_eq!((producer.free_slots(), producer.high_water()), (2, 0));
+            assert_eq!((producer.free_slots(), producer.measure_high_water()), (2, 0));
             producer.push_batch_or_overrun(&[10, 11].map(send)).unwrap();
             assert_eq!(event_count.take(), 0, "not armed");
             assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
@@ -92,20 +92,23 @@ fn o03_a_device_may_know_by_itself_that_its_queue_has_overrun() {
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split();
     producer.push_or_overrun(&send(1)).unwrap();
-    assert_eq!(producer.overrun(2), Dropped { lost: 2, end: End::Overrun { dropped: 2 } });
+    assert_eq!(
+        producer.mark_overrun(2),
+        DroppedError { lost: 2, end: End::Overrun { dropped: 2 } }
+    );
     assert_eq!(producer.push_or_overrun(&send(2)), dropped(1, 3), "though there is room");
     let ended = PushError::Ended(End::Overrun { dropped: 3 });
     assert_eq!(producer.push(&send(2)), Err(ended));
     assert_eq!(drain(&mut consumer), Ok(vec![1]));
-    assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(3));
+    assert_eq!(consumer.poll_into(&mut [Wc::default()]), overrun(3));
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split();
     assert_eq!(
-        producer.overrun(0),
-        Dropped { lost: 1, end: End::Overrun { dropped: 1 } },
+        producer.mark_overrun(0),
+        DroppedError { lost: 1, end: End::Overrun { dropped: 1 } },
         "one at the least"
     );
-    assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(1));
+    assert_eq!(consumer.poll_into(&mut [Wc::default()]), overrun(1));
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn o01_an_exact_queue_overruns_with_one_more_than_it_promises() {
     for (promised, storage) in [(1, 1), (1, 8), (3, 4), (5, 16), (13, 64)] {
         let parts = Parts { is_exact: true, ..Parts::promising(promised, storage) };
         let (mut producer, mut consumer) = parts.sides(0);
-        assert_eq!((producer.storage(), consumer.capacity()), (storage, promised));
+        assert_eq!((producer.storage(), consumer.capacity()), (storage, promised as usize));
         let mut number = 0;
         let mut push = |producer: &mut raw::RawProducer<'_>| {
             number += 1;
@@ -123,14 +126,14 @@ fn o01_an_exact_queue_overruns_with_one_more_than_it_promises() {
         // Polled one by one, it has place for exactly one more each time, in all rounds of the ring.
         for _ in 0..3 * storage {
             assert_eq!((producer.free_slots(), producer.is_full()), (0, true));
-            assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1));
+            assert_eq!(consumer.poll_into(&mut [Wc::default()]), Ok(1));
             assert_eq!(producer.free_slots(), 1);
             push(&mut producer).unwrap();
         }
         assert_eq!(push(&mut producer), dropped(1, 1), "{promised} of {storage}");
         let mut out = [Wc::default(); 64];
-        assert_eq!(consumer.poll(&mut out), Ok(promised as usize));
-        assert_eq!(consumer.poll(&mut out), overrun(1));
+        assert_eq!(consumer.poll_into(&mut out), Ok(promised as usize));
+        assert_eq!(consumer.poll_into(&mut out), overrun(1));
     }
 }
 

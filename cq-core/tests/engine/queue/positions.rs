@@ -89,7 +89,7 @@ proptest! {
         let index = (u128::from(shape.start) + u128::from(entry)) % u128::from(shape.storage);
         let is_there = std::ptr::eq(parts.queue().slot(position), &parts.slots[index as usize]);
         prop_assert!(is_there, "slot {index}");
-        let found = |position| parts.consumer(position).poll(&mut [Wc::default()]);
+        let found = |position| parts.consumer(position).poll_into(&mut [Wc::default()]);
         prop_assert_eq!(found(position), Ok(1));
         if shape.storage > 1 {
             prop_assert_eq!(found(position.wrapping_add(1)), Ok(0), "never written");
@@ -115,7 +115,7 @@ proptest! {
                 pushed += u64::from(has_space);
             }
             let most = (polls * f64::from(shape.storage)) as usize;
-            let count = consumer.poll(&mut out[..most]).unwrap() as u64;
+            let count = consumer.poll_into(&mut out[..most]).unwrap() as u64;
             prop_assert_eq!(count, (pushed - polled).min(most as u64));
             let polled_now = out.iter().map(Wc::wr_id).take(count as usize);
             prop_assert!(polled_now.eq(polled..polled + count));

@@ -26,7 +26,7 @@ fn o03_a_static_queue_that_overran_is_used_again() {
         assert_eq!(cq.wait(&mut buffer, &mut channel, None), Ok(&[0, 1].map(send)[..]));
         let overrun = WaitError::Poll(PollError::Overrun { dropped: Some(1) });
         assert_eq!(cq.wait(&mut buffer, &mut channel, None), Err(overrun));
-        (queue, raiser) = SoftCq::reunite(producer, cq.into_transport()).unwrap();
+        (queue, raiser) = SoftCq::reunite(producer, cq.into_inner()).unwrap();
     }
     let flag = raiser.reunite(channel.events).unwrap();
     let (mut producer, mut consumer) = queue.split_with(flag.split().0);

@@ -138,7 +138,7 @@ fn consume(consumer: &mut RawConsumer<'_, OnChannel>, random: &mut Random) {
             assert_eq!(polled.unwrap_or(0), handed_out);
             polled
         }
-        _ => consumer.poll(&mut out[..asked]),
+        _ => consumer.poll_into(&mut out[..asked]),
     };
     match polled {
         Ok(count) => {
@@ -151,8 +151,8 @@ fn consume(consumer: &mut RawConsumer<'_, OnChannel>, random: &mut Random) {
     }
 }
 
-fn possible(pushed: Result<(), Dropped>, of: u32) {
-    if let Err(Dropped { lost, end }) = pushed {
+fn possible(pushed: Result<(), DroppedError>, of: u32) {
+    if let Err(DroppedError { lost, end }) = pushed {
         assert!(lost > 0 && lost <= of);
         assert!(!matches!(end, End::Overrun { dropped } if dropped < lost));
     }
@@ -175,7 +175,7 @@ fn produce(producer: &mut RawProducer<'_, Mute>, random: &mut Random) {
             assert!(pushed.map_or_else(|error| error.stored, |()| wanted) <= wanted);
         }
     }
-    for count in [producer.len(), producer.free_slots(), producer.high_water()] {
+    for count in [producer.len(), producer.free_slots(), producer.measure_high_water()] {
         assert!(count <= producer.storage());
     }
 }

@@ -49,7 +49,7 @@ fn p02_a_panic_while_handing_out_delivers_nothing_twice() {
     assert!(catch_unwind(poll).is_err());
     assert_eq!(consumer.position(), 2);
     assert_eq!(drain(&mut consumer), Ok(vec![2]));
-    assert_eq!(consumer.poll(&mut out), Ok(0));
+    assert_eq!(consumer.poll_into(&mut out), Ok(0));
     let mut next = parts.producer(Tail::at(3));
     let full = BatchError { stored: 4, why: PushError::Full };
     assert_eq!(next.push_batch(&[send(3); 5]), Err(full), "all was given back");

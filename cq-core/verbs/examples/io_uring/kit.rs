@@ -60,7 +60,7 @@ impl EventFixture for Kit {
     }
 }
 
-pub fn check() -> Result<(), rules::Broken> {
+pub fn check() -> Result<(), rules::RuleError> {
     println!("{}", rules::run(rules::all::<Kit>())?);
     Ok(())
 }

@@ -94,7 +94,7 @@ fn main() -> Result<(), anyhow::Error> {
     reader.wait(|_, _, result| {
         let failed = result.err().context("the wrong end of a pipe was read")?;
         assert_eq!(failed.vendor_err(), Errno::BADF.raw_os_error() as u32);
-        println!("a read has failed: {failed}");
+        println!("{failed}");
         Ok(())
     })?;
 

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use cq_core::wc::Wc;
-use cq_verbs::ledger::{Generation, NotPosted, Received, Receives};
+use cq_verbs::ledger::{Generation, NotPostedError, Received, Receives};
 use cq_verbs::post::PostError;
 use cq_verbs::wr::Sge;
 
@@ -20,12 +20,12 @@ pub struct Block {
 /// The reads in flight. Their ledger is that of receives, which complete in any order.
 pub struct Reads {
     ring: Rc<Ring>,
-    ledger: Receives<Block, DEPTH>,
+    ledger: Receives<Block>,
 }
 
 impl Reads {
     pub fn new(ring: Rc<Ring>) -> Self {
-        Self { ring, ledger: Receives::new(Generation::unique()) }
+        Self { ring, ledger: Receives::with_capacity(Generation::unique(), DEPTH) }
     }
 
     pub const fn outstanding(&self) -> usize {
@@ -33,7 +33,11 @@ impl Reads {
     }
 
     /// Posts a read that fills the block.
-    pub fn post(&mut self, file: BorrowedFd<'_>, mut block: Block) -> Result<(), NotPosted<Block>> {
+    pub fn post(
+        &mut self,
+        file: BorrowedFd<'_>,
+        mut block: Block,
+    ) -> Result<(), NotPostedError<Block>> {
         let (addr, length) =
             (block.bytes.as_mut_ptr().expose_provenance() as u64, block.bytes.len() as u32);
         let (ring, offset) = (&self.ring, block.offset);

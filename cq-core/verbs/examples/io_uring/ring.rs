@@ -12,7 +12,7 @@ use cq_core::transport::{
     Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
 };
 use cq_core::wc::{Failed, Wc, WcOpcode, WcStatus};
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -57,16 +57,16 @@ impl Ring {
         file: BorrowedFd<'_>,
         offset: usize,
         (addr, len): (u64, u32),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WrError> {
         if self.in_flight.get() == DEPTH {
-            return Err(Refused::QueueFull);
+            return Err(WrError::QueueFull);
         }
         let to = with_exposed_provenance_mut(addr as usize);
         let read = opcode::Read::new(Fd(file.as_raw_fd()), to, len).offset(offset as u64);
         let mut uring = self.uring.borrow_mut();
         // SAFETY: the caller keeps the memory.
         let pushed = unsafe { uring.submission().push(&read.build().user_data(wr_id)) };
-        pushed.map_err(|_| Refused::QueueFull)?;
+        pushed.map_err(|_| WrError::QueueFull)?;
         self.in_flight.set(self.in_flight.get() + 1);
         // What the kernel does not take stays in its ring: the next read submits it, or `arm`, which returns the error.
         let _ = uring.submit();
@@ -132,7 +132,7 @@ pub struct Queue(pub Rc<Ring>);
 impl PollCq for Queue {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let (mut uring, mut count) = (self.0.uring.borrow_mut(), 0);
         // The head of the ring is published when the iterator is dropped: once for all entries.
         for (wc, entry) in out.iter_mut().zip(uring.completion()) {

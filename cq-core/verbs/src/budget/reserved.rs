@@ -2,7 +2,8 @@
 
 use core::ops::Deref;
 
-use super::{Budget, Overdrawn, Reservation};
+use super::{Budget, OverdrawnError, Reservation};
+use crate::ledger::{Array, Items};
 use crate::post::Post;
 
 /// A queue pair, and the entries that it has reserved of `QUEUES` completion queues, for a program that counts by itself
@@ -11,20 +12,20 @@ use crate::post::Post;
 ///
 /// ```
 /// use cq_verbs::budget::{Budgeted, Reserved};
-/// use cq_verbs::device::{Device, ProtectionDomain, QueuePair};
-/// use cq_verbs::setup::{QpAttr, QpCaps, QpInit, QpState};
+/// use cq_verbs::device::{Device, DevicePd, DeviceQp};
+/// use cq_verbs::setup::{QpAttr, QpCaps, QpState};
 /// use std::error::Error;
 ///
 /// fn reserved<D: Device>(device: &D, pd: &D::Pd) -> Result<(), Box<dyn Error>> {
-///     let cq = Budgeted::new(device.create_cq(48, None)?);
-///     let caps = QpCaps { max_send_wr: 32, max_recv_wr: 16, ..QpCaps::USUAL };
+///     let cq = Budgeted::new(device.cq(48).create()?);
+///     let caps = QpCaps::USUAL.max_send_wr(32).max_recv_wr(16);
 ///     let mut qp = Reserved::create([(cq.budget(), 32), (cq.budget(), 16)], || {
-///         pd.create_qp(&QpInit { caps, ..QpInit::new(cq.unbudgeted()) })
+///         pd.qp(cq.unbudgeted()).caps(caps).create()
 ///     })??;
 ///     assert_eq!(qp.usable(), [32, 16]);
 ///     // It posts no more than that. Whatever it had posted is given up here, and completes no more:
 ///     let (sends, receives) = (7, 16);
-///     qp.reset([sends, receives], |qp| qp.modify(&QpAttr::to(QpState::RESET)))?;
+///     qp.reset([sends, receives], |qp| qp.modify(&QpAttr::new().state(QpState::RESET)))?;
 ///     assert_eq!(qp.usable(), [25, 0], "until a poll has found the queue empty");
 ///     Ok(())
 /// }
@@ -44,11 +45,7 @@ use crate::post::Post;
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Reserved<Q, B, const QUEUES: usize>
-where
-    Q: Post,
-    B: Deref<Target = Budget>,
-{
+pub struct Reserved<Q: Post, B: Deref<Target = Budget>, const QUEUES: usize> {
     // Destroyed first, so that nothing completes any more when the entries are given back.
     qp: Q,
     entries: [Reservation<B>; QUEUES],
@@ -63,12 +60,12 @@ impl<Q: Post, B: Deref<Target = Budget>, const QUEUES: usize> Reserved<Q, B, QUE
     pub fn create<E>(
         queues: [(&B, u32); QUEUES],
         create: impl FnOnce() -> Result<Q, E>,
-    ) -> Result<Result<Self, E>, Overdrawn>
+    ) -> Result<Result<Self, E>, OverdrawnError>
     where
         B: Clone,
     {
-        let created = Reservation::for_created(queues, create)?;
-        Ok(created.map(|(qp, entries)| Self { qp, entries }))
+        let created = Reservation::for_created::<Array<QUEUES>, _, _>(queues.into_iter(), create)?;
+        Ok(created.map(|(qp, Items(entries))| Self { qp, entries }))
     }
 
     /// The queue pair.
@@ -84,8 +81,8 @@ impl<Q: Post, B: Deref<Target = Budget>, const QUEUES: usize> Reserved<Q, B, QUE
 
     /// How many requests may be outstanding now on each of the queues: all entries, except those that requests from before
     /// a RESET may still use.
-    pub fn usable(&mut self) -> [u32; QUEUES] {
-        self.entries.each_mut().map(Reservation::usable)
+    pub fn usable(&self) -> [u32; QUEUES] {
+        self.entries.each_ref().map(Reservation::usable)
     }
 
     /// Goes to RESET by `reset`, with so many requests outstanding on each of the queues. Their entries can be used again

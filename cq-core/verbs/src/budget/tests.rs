@@ -3,6 +3,7 @@
 use core::convert::Infallible;
 
 use super::*;
+use crate::ledger::{Array, Items};
 
 /// A poll finds nothing.
 struct Empty;
@@ -10,7 +11,7 @@ struct Empty;
 impl PollCq for Empty {
     type Entry = Wc;
 
-    fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
         Ok(0)
     }
 }
@@ -31,12 +32,13 @@ fn pass(queue: &mut Queue<'_>, asked: u32) {
 }
 
 fn poll(queue: &mut Queue<'_>) {
-    assert_eq!(queue.poll(&mut [Wc::default()]), Ok(0));
+    assert_eq!(queue.poll_into(&mut [Wc::default()]), Ok(0));
 }
 
-fn reserve<'b>(queue: &Queue<'b>, entries: u32) -> Result<Reservation<&'b Budget>, Overdrawn> {
-    let created = Reservation::for_created([(queue.budget(), entries)], || Ok::<_, Infallible>(()));
-    created.map(|Ok(((), [reservation]))| reservation)
+fn reserve<'b>(queue: &Queue<'b>, entries: u32) -> Result<Reservation<&'b Budget>, OverdrawnError> {
+    let (queues, create) = ([(queue.budget(), entries)].into_iter(), || Ok::<_, Infallible>(()));
+    let created = Reservation::for_created::<Array<1>, _, _>(queues, create);
+    created.map(|Ok(((), Items([reservation])))| reservation)
 }
 
 /// Requests that are asked shortly before a count of 32 or 31 bits ends.
@@ -97,10 +99,10 @@ fn o07_entries_return_when_the_count_of_those_that_were_given_back_ends() {
         queue.released = start;
         for _ in 0..5 {
             drop(reserve(&queue, 2).unwrap());
-            let refused = reserve(&queue, 1).unwrap_err();
-            assert_eq!(refused, Overdrawn { asked: 1, free: 0, pending: true }, "from {start}");
+            let refused = OverdrawnError { asked: 1, free: 0, pending: true };
+            assert_eq!(reserve(&queue, 1).unwrap_err(), refused, "from {start}");
             poll(&mut queue);
-            assert_eq!(queue.budget.free(), 2, "from {start}");
+            assert_eq!(queue.budget.available(), 2, "from {start}");
         }
     }
 }

@@ -2,38 +2,29 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::steps::{attempt, deadline_after, next};
+use cq_core::transport::Deadline;
+
+use super::steps::{attempt, next};
 use super::{CmError, CmEvent, Event, EventKind, Identifier, QpOf};
-use crate::device::QueuePair;
+use crate::device::DeviceQp;
 use crate::setup::{DeviceError, QpAttr, QpState};
 
 /// The device through which the peer is reached.
-pub struct Device<'a, I>(pub(super) &'a I);
+#[derive(Debug)]
+pub struct CmDevice<'a, I>(pub(super) &'a I);
 
-// Derives would also require `I: Copy`.
-impl<I> Copy for Device<'_, I> {}
-impl<I> Clone for Device<'_, I> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+cq_core::copied!([I] CmDevice<'_, I>);
 
-impl<I: fmt::Debug> fmt::Debug for Device<'_, I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Device").field(self.0).finish()
-    }
-}
-
-impl<I: Identifier> Device<'_, I> {
+impl<I: Identifier> CmDevice<'_, I> {
     /// Opens the device, to create the queue pair on it. A context of it that is open already can be used instead.
     ///
     /// # Errors
     /// The device is gone, or the system refused.
+    #[doc(alias("rdma_get_devices", "rdma_free_devices"))]
     pub fn open(self) -> Result<I::Device, I::OpenError> {
         self.0.open()
     }
@@ -74,12 +65,14 @@ impl<I: Identifier> Connection<I> {
     }
 
     /// This side's address.
+    #[doc(alias("rdma_get_local_addr", "rdma_get_src_port"))]
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.id.local_addr()
     }
 
     /// The peer's address.
+    #[doc(alias("rdma_get_peer_addr", "rdma_get_dst_port"))]
     #[must_use]
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.id.peer_addr()
@@ -89,8 +82,9 @@ impl<I: Identifier> Connection<I> {
     ///
     /// # Errors
     /// There was no event in time, or the system failed.
+    #[doc(alias("rdma_get_cm_event", "rdma_ack_cm_event"))]
     pub fn event(&mut self, limit: Duration) -> Result<Event, CmError> {
-        let deadline = deadline_after(limit);
+        let deadline = Deadline::after(limit);
         let (event, _) = next(&mut self.id, deadline, "an event of the connection")?;
         self.note(&event);
         Ok(event.event())
@@ -100,7 +94,7 @@ impl<I: Identifier> Connection<I> {
     ///
     /// # Errors
     /// The device is gone, or the system refused.
-    pub fn has_ended(&mut self) -> Result<bool, CmError> {
+    pub fn check_ended(&mut self) -> Result<bool, CmError> {
         match self.wait_disconnected(Duration::ZERO) {
             Ok(()) => Ok(true),
             Err(CmError::TimedOut { .. }) => Ok(false),
@@ -113,8 +107,9 @@ impl<I: Identifier> Connection<I> {
     ///
     /// # Errors
     /// The queue pair can't go to ERR from its state, or the device was removed.
+    #[doc(alias = "rdma_disconnect")]
     pub fn disconnect(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
-        qp.modify(&QpAttr::to(QpState::ERR))?;
+        qp.modify(&QpAttr::new().state(QpState::ERR))?;
         Ok(attempt(self.id.disconnect(), "end the connection")?)
     }
 
@@ -123,7 +118,7 @@ impl<I: Identifier> Connection<I> {
     /// # Errors
     /// None did in time, the device was removed, or the system failed.
     pub fn wait_disconnected(&mut self, limit: Duration) -> Result<(), CmError> {
-        let deadline = deadline_after(limit);
+        let deadline = Deadline::after(limit);
         while !self.ended {
             let (event, _) = next(&mut self.id, deadline, "the end of the connection")?;
             self.note(&event);

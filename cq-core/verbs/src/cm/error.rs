@@ -9,7 +9,7 @@ use crate::sentences::from;
 use crate::setup::{DeviceError, Errno, ModifyError};
 
 /// Why connecting failed, or a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum CmError {
     /// The connection manager can't be used.
@@ -108,7 +108,7 @@ pub struct Advice {
 }
 
 /// For transports: why [`modify_qp`](super::Identifier::modify_qp) did not change the queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ModifyQpError {
     /// The connection manager did not tell the attributes.
     #[error("the connection manager does not tell the queue pair's attributes: {0}")]

@@ -9,7 +9,16 @@ use super::ConnParam;
 use crate::setup::Errno;
 
 /// For transports: `struct rdma_cm_event`, an event as the connection manager queues it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use cq_verbs::cm::{CmEvent, EventKind, Status};
+/// use cq_verbs::setup::Errno;
+///
+/// let event = CmEvent::new(EventKind::UNREACHABLE, Status::from(Errno::ETIMEDOUT));
+/// assert_eq!((event.kind, event.status), (EventKind::UNREACHABLE, Status(-110)));
+/// ```
+#[doc(alias = "rdma_cm_event")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CmEvent {
     /// What happened.
@@ -36,7 +45,8 @@ impl CmEvent {
 }
 
 /// An event of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
@@ -52,8 +62,7 @@ impl fmt::Display for Event {
 
 foreign_number! {
     /// `enum rdma_cm_event_type`: what happened. Any number is legal ([C3](cq_core::contract#c3)).
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    EventKind {
+    EventKind("rdma_cm_event_type", "rdma_event_str"), "unknown event" {
         /// The address is resolved.
         ADDR_RESOLVED = 0, "the address was resolved";
         /// The address can't be resolved.
@@ -89,15 +98,6 @@ foreign_number! {
     }
 }
 
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.text() {
-            Some(text) => f.pad(text),
-            None => write!(f, "event {}", self.0),
-        }
-    }
-}
-
 /// The status of an operation: 0 is success, a negative number an errno, any other specific to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -125,6 +125,7 @@ impl fmt::Display for Status {
 /// Why a peer rejected a request. On InfiniBand and RoCE it is the number in its REJ message, on iWARP a negative
 /// errno. A number outside the constants is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct RejectReason(pub i32);
 

@@ -156,7 +156,7 @@ pub trait Identifier: AsFd + Object + Sized {
 }
 
 /// What the connection manager needs to know about a queue pair, beside its number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QpInfo {
     /// The name of its device.
     pub device: String,

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::connection::{Connection, Device};
-use super::steps::{
-    attempt, bounded, created, deadline_after, enter, expect, init, next, or_abandoned, param,
-    reads,
-};
-use super::{CmError, CmEvent, ConnParam, EventKind, Identifier, QpOf};
-use crate::setup::{Errno, QpState};
+use cq_core::transport::Deadline;
+
+use super::connection::{CmDevice, Connection};
+use super::steps::{attempt, bounded, created, expect, init, next, or_abandoned, param, start};
+use super::{CmError, CmEvent, EventKind, Identifier, QpOf};
+use crate::setup::Errno;
 
 /// How many requests may wait for [`Listener::accept`].
 const BACKLOG: i32 = 128;
@@ -27,6 +26,7 @@ impl<I: Identifier> Listener<I> {
     ///
     /// # Errors
     /// The connection manager can't be used, the address is not of this machine, or the port is taken.
+    #[doc(alias("rdma_bind_addr", "rdma_listen"))]
     pub fn bind(addr: SocketAddr) -> Result<Self, CmError> {
         Self::bind_with(I::new, addr)
     }
@@ -55,8 +55,9 @@ impl<I: Identifier> Listener<I> {
     ///
     /// # Errors
     /// There was none in time, the device was removed, or the system failed.
+    #[doc(alias = "rdma_get_request")]
     pub fn accept(&mut self, limit: Duration) -> Result<Request<I>, CmError> {
-        let deadline = deadline_after(limit);
+        let deadline = Deadline::after(limit);
         loop {
             let (event, request) = next(&mut self.id, deadline, "a connection request")?;
             match (event.kind, request) {
@@ -71,9 +72,7 @@ impl<I: Identifier> Listener<I> {
 }
 
 impl<I: AsFd> AsFd for Listener<I> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.id.as_fd()
-    }
+    cq_core::of_target! { self.id; as_fd(&self) -> BorrowedFd<'_>; }
 }
 
 /// A connection request, and the device that received it. Dropping it rejects it, as dropping its
@@ -92,8 +91,8 @@ impl<I: Identifier> Request<I> {
 
     /// The device.
     #[must_use]
-    pub const fn device(&self) -> Device<'_, I> {
-        Device(&self.id)
+    pub const fn device(&self) -> CmDevice<'_, I> {
+        CmDevice(&self.id)
     }
 
     /// The peer's address.
@@ -124,20 +123,20 @@ impl<I: Identifier> Request<I> {
     /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
     /// [`MAX_ANSWER`](Self::MAX_ANSWER), or the peer gave up or did not answer in time. The state of the
     /// queue pair may have changed.
+    #[doc(alias = "rdma_accept")]
     pub fn accept(
         mut self,
         qp: &mut QpOf<I>,
         private_data: &[u8],
         limit: Duration,
     ) -> Result<Connection<I>, CmError> {
-        let deadline = deadline_after(limit);
+        let deadline = Deadline::after(limit);
         bounded(private_data, Self::MAX_ANSWER)?;
         self.init(qp)?;
-        let (responder_resources, initiator_depth) = reads::<I>(qp, &self.event.param);
-        enter(&mut self.id, qp, QpState::RTR, Some(responder_resources))?;
-        enter(&mut self.id, qp, QpState::RTS, Some(initiator_depth))?;
-        let answer =
-            ConnParam { responder_resources, initiator_depth, ..param::<I>(qp, private_data) };
+        let (responder_resources, initiator_depth) = start(&mut self.id, qp, &self.event.param)?;
+        let answer = param::<I>(qp, private_data)
+            .responder_resources(responder_resources)
+            .initiator_depth(initiator_depth);
         or_abandoned(self.id.accept(&answer), "accept the connection")?;
         let awaited = "the peer's confirmation";
         expect(&mut self.id, EventKind::ESTABLISHED, deadline, awaited)?;
@@ -148,6 +147,7 @@ impl<I: Identifier> Request<I> {
     ///
     /// # Errors
     /// The private data is longer than [`MAX_REFUSAL`](Self::MAX_REFUSAL), or the peer has given up.
+    #[doc(alias = "rdma_reject")]
     pub fn reject(mut self, private_data: &[u8]) -> Result<(), CmError> {
         bounded(private_data, Self::MAX_REFUSAL)?;
         Ok(attempt(self.id.reject(private_data), "reject the connection")?)

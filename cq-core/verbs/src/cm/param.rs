@@ -11,11 +11,13 @@ use alloc::vec::Vec;
 ///
 /// let request = ConnParam::new(17, &b"hello"[..]);
 /// assert_eq!((request.responder_resources, request.retry_count), (ConnParam::MOST, 6));
-/// let answer = ConnParam { responder_resources: 4, initiator_depth: 0, ..request };
+/// let answer = request.responder_resources(4).initiator_depth(0);
 /// assert_eq!(answer.qp_num, 17);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(alias = "rdma_conn_param")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct ConnParam<D = Vec<u8>> {
     /// The number of the sender's queue pair.
     pub qp_num: u32,
@@ -61,4 +63,6 @@ impl<D> ConnParam<D> {
             rnr_retry_count: 7,
         }
     }
+
+    crate::setters! { srq: bool; responder_resources: u8; initiator_depth: u8; flow_control: bool; retry_count: u8; rnr_retry_count: u8; }
 }

@@ -3,17 +3,18 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Device};
-use super::steps::{
-    attempt, bounded, created, deadline_after, enter, expect, init, left, param, reads,
-};
+use cq_core::transport::Deadline;
+
+use super::connection::{CmDevice, Connection};
+use super::steps::{attempt, bounded, created, expect, init, left, param, start};
 use super::{CmError, EventKind, Identifier, QpOf};
-use crate::setup::{Errno, QpState};
+use crate::setup::Errno;
 
 /// Resolves an address, and the route to it.
 ///
 /// # Errors
 /// The connection manager can't be used, no device reaches the address, or it was not resolved in time.
+#[doc(alias("rdma_create_ep", "rdma_destroy_ep"))]
 pub fn resolve<I: Identifier>(addr: SocketAddr, limit: Duration) -> Result<Route<I>, CmError> {
     resolve_with(I::new, addr, limit)
 }
@@ -27,7 +28,7 @@ pub fn resolve_with<I: Identifier>(
     addr: SocketAddr,
     limit: Duration,
 ) -> Result<Route<I>, CmError> {
-    let deadline = deadline_after(limit);
+    let deadline = Deadline::after(limit);
     let mut id = find_device(create, addr, deadline)?;
     let resolving = id.resolve_route(left(deadline));
     resolving.map_err(|errno| CmError::Route { status: errno.into(), advice: I::ADVICE.route })?;
@@ -59,6 +60,7 @@ fn find_device<I: Identifier>(
 }
 
 /// A device, and the route from it to a peer.
+#[doc(alias("rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route"))]
 #[derive(Debug)]
 pub struct Route<I> {
     id: I,
@@ -70,8 +72,8 @@ impl<I: Identifier> Route<I> {
 
     /// The device.
     #[must_use]
-    pub const fn device(&self) -> Device<'_, I> {
-        Device(&self.id)
+    pub const fn device(&self) -> CmDevice<'_, I> {
+        CmDevice(&self.id)
     }
 
     /// The device's address.
@@ -85,6 +87,7 @@ impl<I: Identifier> Route<I> {
     ///
     /// # Errors
     /// The queue pair is of another device, or is connected.
+    #[doc(alias("rdma_create_qp", "rdma_create_qp_ex", "rdma_init_qp_attr"))]
     pub fn init(&mut self, qp: &mut QpOf<I>) -> Result<(), CmError> {
         init(&mut self.id, qp)
     }
@@ -95,13 +98,14 @@ impl<I: Identifier> Route<I> {
     /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
     /// [`MAX_REQUEST`](Self::MAX_REQUEST), or the peer rejected the request or did not answer in time. The
     /// state of the queue pair may have changed.
+    #[doc(alias("rdma_connect", "rdma_establish"))]
     pub fn connect(
         mut self,
         qp: &mut QpOf<I>,
         private_data: &[u8],
         limit: Duration,
     ) -> Result<Connection<I>, CmError> {
-        let deadline = deadline_after(limit);
+        let deadline = Deadline::after(limit);
         bounded(private_data, Self::MAX_REQUEST)?;
         // Checked before the peer gets the request, which would end the connection of a connected queue pair.
         self.init(qp)?;
@@ -111,9 +115,7 @@ impl<I: Identifier> Route<I> {
         let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
         // Again: the peer's limits are known only now.
         self.init(qp)?;
-        let (responder_resources, initiator_depth) = reads::<I>(qp, &answer.param);
-        enter(&mut self.id, qp, QpState::RTR, Some(responder_resources))?;
-        enter(&mut self.id, qp, QpState::RTS, Some(initiator_depth))?;
+        start(&mut self.id, qp, &answer.param)?;
         attempt(self.id.establish(), "complete the connection")?;
         Ok(Connection::new(self.id, answer.param.private_data))
     }

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::{CmError, CmEvent, ConnParam, EventKind, Identifier, ModifyQpError, QpOf, Status};
 use crate::descriptor::{refused, sleep};
-use crate::device::QueuePair;
+use crate::device::DeviceQp;
 use crate::setup::{DeviceError, Errno, QpState};
 
 /// An identifier, if there is a connection manager.
@@ -57,11 +57,6 @@ pub(super) fn expect<I: Identifier>(
     }
 }
 
-/// When a time is over; None, if it is more than the clock can express, is never.
-pub(super) fn deadline_after(limit: Duration) -> Option<Instant> {
-    Instant::now().checked_add(limit)
-}
-
 /// The time left.
 pub(super) fn left(deadline: Option<Instant>) -> Duration {
     deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()))
@@ -79,21 +74,27 @@ pub(super) fn param<'a, I: Identifier>(
     qp: &QpOf<I>,
     private_data: &'a [u8],
 ) -> ConnParam<&'a [u8]> {
-    ConnParam { srq: I::describe(qp).srq, ..ConnParam::new(qp.number(), private_data) }
+    ConnParam::new(qp.number(), private_data).srq(I::describe(qp).srq)
 }
 
-/// How many READs and atomics of the peer the queue pair answers at a time, and how many of its own it has outstanding, where
-/// the peer has sent these parameters: what both devices allow. The connection manager has what the peer has sent.
-pub(super) fn reads<I: Identifier>(qp: &QpOf<I>, peer: &ConnParam) -> (u8, u8) {
+/// Takes the queue pair to RTS. Returns how many READs and atomics of the peer it answers at a time, and how many of its own it
+/// has outstanding, where the peer has sent these parameters: what both devices allow. The connection manager has what the
+/// peer has sent.
+pub(super) fn start<I: Identifier>(
+    id: &mut I,
+    qp: &mut QpOf<I>,
+    peer: &ConnParam,
+) -> Result<(u8, u8), CmError> {
     let device = I::describe(qp);
-    (
-        peer.responder_resources.min(device.max_qp_rd_atom),
-        peer.initiator_depth.min(device.max_qp_init_rd_atom),
-    )
+    let responder_resources = peer.responder_resources.min(device.max_qp_rd_atom);
+    let initiator_depth = peer.initiator_depth.min(device.max_qp_init_rd_atom);
+    enter(id, qp, QpState::RTR, Some(responder_resources))?;
+    enter(id, qp, QpState::RTS, Some(initiator_depth))?;
+    Ok((responder_resources, initiator_depth))
 }
 
 /// Changes the queue pair to a state, with the attributes that the connection manager has.
-pub(super) fn enter<I: Identifier>(
+fn enter<I: Identifier>(
     id: &mut I,
     qp: &mut QpOf<I>,
     to: QpState,

@@ -23,7 +23,7 @@ pub(super) fn kind(status: WcStatus) -> usize {
 }
 
 /// What a queue's [`Counters`](super::Counters) were. Displayed as a table, with the statuses that have come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -50,18 +50,18 @@ pub struct Counts {
     /// the length of the buffer more. A software queue and the loopback know what is left
     /// ([`holds_more_than`](cq_core::transport::PollCq::holds_more_than)); libibverbs does not, and then the mark is at
     /// most the length of the buffer. Between two polls the queue may have held more; see a producer's
-    /// [`high_water`](cq_core::queue::Producer::high_water).
+    /// [`high_water`](cq_core::queue::Producer::measure_high_water).
     pub high_water: u64,
 }
 
 /// Numbers of completions, by status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Completions(pub(super) [u64; KINDS]);
 
 impl Completions {
     /// How many had this status; of a status without a name, how many had any such.
     #[must_use]
-    pub fn of(&self, status: WcStatus) -> u64 {
+    pub fn count(&self, status: WcStatus) -> u64 {
         self.0[kind(status)]
     }
 

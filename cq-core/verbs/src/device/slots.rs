@@ -1,6 +1,6 @@
 //! Memory for messages.
 
-use super::{Device, Memory, ProtectionDomain};
+use super::{Device, DevicePd, Memory};
 use crate::setup::{Access, RangeError, RegisterError};
 use crate::wr::{RemoteAddr, Sge};
 
@@ -8,17 +8,15 @@ use crate::wr::{RemoteAddr, Sge};
 /// that use it.
 ///
 /// ```
-/// use cq_verbs::device::{Device, ProtectionDomain, QueuePair, Slots};
+/// use cq_verbs::device::{Device, DevicePd, DeviceQp, Slots};
 /// use cq_verbs::ledger::Received;
 /// use cq_verbs::setup::Access;
-/// use cq_verbs::tracked::{Credit, TrackedQp};
-///
-/// type Qp<D, C> = TrackedQp<<D as Device>::Qp, (), usize, 16, 64, C>;
+/// use cq_verbs::tracked::TrackedQp;
 ///
 /// /// Posts 64 receives of 256 bytes.
-/// fn prepare<D: Device, C: Credit>(
+/// fn prepare<D: Device>(
 ///     pd: &D::Pd,
-///     qp: &mut Qp<D, C>,
+///     qp: &mut TrackedQp<D::Qp, usize>,
 /// ) -> Result<Slots<D::Memory>, Box<dyn std::error::Error>> {
 ///     let slots = Slots::allocate(pd, 64, 256, Access::LOCAL_WRITE)?;
 ///     qp.fill_receives(slots.count(), |slot| slots.sge(slot), |slot| slot)?;
@@ -26,9 +24,9 @@ use crate::wr::{RemoteAddr, Sge};
 /// }
 ///
 /// /// Prints a message, and posts its slot again.
-/// fn print<D: Device, C: Credit>(
+/// fn print<D: Device>(
 ///     slots: &Slots<D::Memory>,
-///     qp: &mut Qp<D, C>,
+///     qp: &mut TrackedQp<D::Qp, usize>,
 ///     received: Received<'_, usize>,
 /// ) -> Result<(), Box<dyn std::error::Error>> {
 ///     let (slot, mut message) = (received.token, [0; 256]);
@@ -52,15 +50,12 @@ impl<M: Memory> Slots<M> {
     ///
     /// # Errors
     /// `count` or `size` is 0, there is no memory, or the rights are invalid ([Q10](cq_core::contract#q10)).
-    pub fn allocate<P>(
+    pub fn allocate<P: DevicePd<Device: Device<Memory = M>>>(
         pd: &P,
         count: usize,
         size: usize,
         access: Access,
-    ) -> Result<Self, RegisterError>
-    where
-        P: ProtectionDomain<Device: Device<Memory = M>>,
-    {
+    ) -> Result<Self, RegisterError> {
         // A product that does not fit is more than any device has.
         Ok(Self::new(pd.allocate(count.saturating_mul(size), access)?, size))
     }
@@ -103,7 +98,8 @@ impl<M: Memory> Slots<M> {
     /// # Errors
     /// They are not inside a slot.
     pub fn part(&self, slot: usize, len: usize) -> Result<Sge, RangeError> {
-        self.memory.sge(self.offset(slot, len)?, len)
+        let offset = self.offset(slot, len)?;
+        self.memory.sge(offset..offset + len)
     }
 
     /// The remote address of a slot, for requests of the peer.
@@ -112,10 +108,8 @@ impl<M: Memory> Slots<M> {
     /// There is no such slot.
     #[must_use]
     pub fn remote(&self, slot: usize) -> RemoteAddr {
-        let offset = self.offset(slot, 0);
-        offset
-            .and_then(|offset| self.memory.remote(offset))
-            .unwrap_or_else(|error| panic!("slot {slot}: {error}"))
+        let remote = self.offset(slot, 0).and_then(|offset| self.memory.remote(offset));
+        remote.unwrap_or_else(|error| panic!("slot {slot}: {error}"))
     }
 
     /// Copies the first bytes of a slot out.

@@ -31,13 +31,13 @@
 //! A thread that only waits:
 //!
 //! ```
-//! use std::time::{Duration, Instant};
+//! use std::time::Duration;
 //! use cq_core::channel::thread;
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::HeapCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! // On a device: `device.create_channel()?` and `device.create_cq(64, Some(&channel))?`.
+//! // On a device: `device.create_channel()?` and `device.cq(64).channel(&channel).create()?`.
 //! let (raiser, mut channel) = thread::channel(1);
 //! let (mut device, consumer) = HeapCq::new(64)?.split_with(raiser);
 //! let device = std::thread::spawn(move || {
@@ -49,8 +49,7 @@
 //!
 //! let (mut cq, mut buffer, mut served) = (CompletionQueue::new(consumer), [Wc::default(); 32], 0);
 //! while served < 1000 {
-//!     let deadline = Instant::now() + Duration::from_secs(10);
-//!     let batch = cq.wait(&mut buffer, &mut channel, Some(deadline))?;
+//!     let batch = cq.wait_timeout(&mut buffer, &mut channel, Duration::from_secs(10))?;
 //!     assert!(!batch.is_empty(), "nothing has come for 10 s");
 //!     served += batch.len();
 //! }
@@ -100,7 +99,7 @@
 //!
 //! # Tasks
 //! [`next_batch`](cq_core::cq::CompletionQueue::next_batch) is the same order for a task of any executor: the task is
-//! registered before the queue is armed. `task::Channel` gives the channel of a device to tokio.
+//! registered before the queue is armed. `task::TaskChannel` gives the channel of a device to tokio.
 //! Where each task is to await its own requests, one task polls (`Driver`), and the others await
 //! (`TaskQp`). The feature is `async`, or `tokio` for those of tokio; the example also needs tokio
 //! itself, with `macros` and `rt`:
@@ -136,7 +135,7 @@
 //! | [`next_batch`](cq_core::cq::CompletionQueue::next_batch), `DeviceEvents::next`, `Inbox::next` | nothing was taken; the next call returns it |
 //! | `TaskQp::send`, `receive` | if it was posted, the request is still executed, since it can't be taken back. Its buffer stays with the queue pair until it has completed |
 //! | `TaskQp::post_send`, `post_recv` | nothing was posted, and the buffer was dropped |
-//! | `Request`, which these return | as with `send`; a receive takes the next message |
+//! | `Posted`, which these return | as with `send`; a receive takes the next message |
 //! | `Driver::run` | the completion queue was dropped: outstanding and later requests end with `NotPolled` |
 //! | `Pool::take` | no slot was taken, and the place in the queue is lost |
 //!
@@ -164,7 +163,7 @@
 //! for solicited completions does not weaken an earlier arm for any ([N4](cq_core::contract#n4)).
 //!
 //! # Moderation
-//! [`moderate`](crate::device::Cq::moderate) delays an event until a number of completions or a time, whichever comes
+//! [`moderate`](crate::device::DeviceCq::moderate) delays an event until a number of completions or a time, whichever comes
 //! first; a failure raises it at once ([N12](cq_core::contract#n12)). Polling does not cancel it. It costs latency and saves
 //! wake-ups: where a thread polls for a while before it sleeps ([`set_spin`](crate::wait_set::WaitSet::set_spin)), it is
 //! seldom worth it.

@@ -15,39 +15,38 @@
 //! # A message
 //! ```
 //! use std::error::Error;
-//! use std::time::{Duration, Instant};
+//! use std::time::Duration;
 //!
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::wc::Wc;
-//! use cq_verbs::device::{Device, Memory, ProtectionDomain, QueuePair, Region};
+//! use cq_verbs::device::{Device, Memory, DevicePd, DeviceQp, Region};
 //! use cq_verbs::post::Post;
-//! use cq_verbs::setup::{Access, QpInit};
+//! use cq_verbs::setup::Access;
 //! use cq_verbs::wr::{RecvWr, SendWr};
 //!
-//! fn first_message<D: Device<Instant = Instant>>(device: &D) -> Result<(), Box<dyn Error>> {
+//! fn first_message<D: Device>(device: &D) -> Result<(), Box<dyn Error>> {
 //!     // 1. A completion queue for each end. The receiver will sleep on a channel until it has a completion.
 //!     let mut channel = device.create_channel()?;
-//!     let send_cq = device.create_cq(16, None)?;
-//!     let recv_cq = device.create_cq(16, Some(&channel))?;
+//!     let send_cq = device.cq(16).create()?;
+//!     let recv_cq = device.cq(16).channel(&channel).create()?;
 //!
 //!     // 2. Two queue pairs, connected: each has to know the endpoint of the other.
 //!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
-//!     let mut sender = pd.create_qp(&QpInit::new(&send_cq))?;
-//!     let mut receiver = pd.create_qp(&QpInit::new(&recv_cq))?;
+//!     let mut sender = pd.qp(&send_cq).create()?;
+//!     let mut receiver = pd.qp(&recv_cq).create()?;
 //!     sender.connect(&port, &receiver.endpoint(&port))?;
 //!     receiver.connect(&port, &sender.endpoint(&port))?;
 //!
 //!     // 3. A buffer that the device may write to, posted before the message comes.
 //!     let memory = pd.allocate(64, Access::LOCAL_WRITE)?;
-//!     receiver.post_recv(&[RecvWr::new(1, &[memory.sge(0, 64)?])])?;
+//!     receiver.post_recv(&[RecvWr::new(1, &[memory.sge(..64)?])])?;
 //!
 //!     // 4. The message. Inline bytes are copied when they are posted, and need no registered memory.
 //!     sender.post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
 //!     // 5. Its completion at the receiver: which request, and how many bytes.
 //!     let (mut cq, mut buffer) = (CompletionQueue::new(recv_cq), [Wc::default(); 16]);
-//!     let deadline = Instant::now() + Duration::from_secs(1);
-//!     for wc in cq.wait(&mut buffer, &mut channel, Some(deadline))? {
+//!     for wc in cq.wait_timeout(&mut buffer, &mut channel, Duration::from_secs(1))? {
 //!         let done = wc.result()?;
 //!         assert_eq!((done.wr_id(), done.byte_len()), (1, 5));
 //!         let mut bytes = [0; 5];
@@ -74,14 +73,14 @@
 //! Five things are easily missed:
 //!
 //! - A receive is posted before the message comes. Without one the sender waits
-//!   ([Q7](cq_core::contract#q7)), for ever after [`connect`](crate::device::QueuePair::connect).
+//!   ([Q7](cq_core::contract#q7)), for ever after [`connect`](crate::device::DeviceQp::connect).
 //! - Memory that is in a request belongs to the device until the request has completed. For a send, that is step 6.
 //! - Each request is one completion, for a receive at most, for a send if it is signaled
 //!   ([C8](cq_core::contract#c8)). They have to be polled: a send queue's slots come back by polling
 //!   ([Q5](cq_core::contract#q5)), and a completion queue that is not polled overruns ([O2](cq_core::contract#o2)).
 //! - [`poll`](cq_core::cq::CompletionQueue::poll) returns what there is, which may be nothing
 //!   ([P3](cq_core::contract#p3)). [`wait`](cq_core::cq::CompletionQueue::wait) sleeps, and returns nothing only when its
-//!   deadline has passed.
+//!   deadline has passed; [`wait_timeout`](cq_core::cq::CompletionQueue::wait_timeout), when its time has.
 //! - Neither end sends before both are connected.
 //!
 //! The same as a program that sends 10,000 messages and compares each byte:
@@ -96,11 +95,11 @@
 //! use std::net::{TcpListener, TcpStream};
 //! use std::time::Duration;
 //!
-//! use cq_verbs::device::QueuePair;
+//! use cq_verbs::device::DeviceQp;
 //! use cq_verbs::exchange::connect_over;
 //! use cq_verbs::setup::Port;
 //!
-//! fn connect<Q: QueuePair>(qp: &mut Q, port: &Port, is_receiver: bool) -> Result<TcpStream, Box<dyn Error>> {
+//! fn connect<Q: DeviceQp>(qp: &mut Q, port: &Port, is_receiver: bool) -> Result<TcpStream, Box<dyn Error>> {
 //!     const ADDRESS: &str = "127.0.0.1:7471"; // or a Unix socket; on hardware the receiver's host
 //!     let stream = match is_receiver {
 //!         true => TcpListener::bind(ADDRESS)?.accept()?.0,
@@ -123,18 +122,18 @@
 //! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_testing::fake::{Call, Script};
-//! use cq_verbs::post::Refused;
+//! use cq_verbs::post::WrError;
 //! use cq_verbs::tracked::{Done, TrackedQp};
 //! use cq_verbs::wr::SendWr;
 //!
 //! let script = Script::<16>::new(CqKey { index: 0, generation: 1 });
 //! // At most 4 sends, whose tokens are names, and no receives.
-//! let mut qp = TrackedQp::<_, &str, (), 4, 0>::new(&script);
+//! let mut qp = TrackedQp::<_, &str>::with_capacity(&script, 4, 0);
 //! for name in ["one", "two", "three", "four"] {
 //!     qp.post_send(SendWr::send_inline(0, b"ping").unsignaled(), name)?;
 //! }
 //! let refused = qp.post_send(SendWr::send_inline(0, b"ping"), "five").unwrap_err();
-//! assert_eq!((refused.token, refused.why), ("five", Refused::QueueFull)); // the token comes back
+//! assert_eq!((refused.token, refused.why), ("five", WrError::QueueFull)); // the token comes back
 //!
 //! // What the device says of the second, which the ledger had signaled. It covers the first, too (C9).
 //! let Call::Send { wr_id, .. } = script.calls()[1] else { unreachable!() };
@@ -168,7 +167,7 @@
 //! enum Sent { Reply { client: u32 }, Note }
 //!
 //! let script = Script::<16>::new(CqKey { index: 0, generation: 1 });
-//! let mut qp = TrackedQp::<_, Sent, (), 4, 0>::new(&script);
+//! let mut qp = TrackedQp::<_, Sent>::with_capacity(&script, 4, 0);
 //! qp.post_send(SendWr::send_inline(0, b"answer"), Sent::Reply { client: 7 })?;
 //! qp.post_send(SendWr::send_inline(0, b"by the way").unsignaled(), Sent::Note)?;
 //!
@@ -181,13 +180,13 @@
 //!     for done in qp.retire(wc) {
 //!         let Done::Sent(sent) = done else { continue };
 //!         if let Err(failed) = sent.result {
-//!             lost.push((sent.token, failed.to_string()));
+//!             lost.push((sent.token, failed.status()));
 //!         }
 //!     }
 //! }
 //! assert_eq!(lost, [
-//!     (Sent::Reply { client: 7 }, "remote invalid request error (status 9, vendor error 0x0)".to_string()),
-//!     (Sent::Note, "Work Request Flushed Error (status 5, vendor error 0x0)".to_string()),
+//!     (Sent::Reply { client: 7 }, WcStatus::REM_INV_REQ_ERR),
+//!     (Sent::Note, WcStatus::WR_FLUSH_ERR),
 //! ]);
 //! assert!(qp.is_idle());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -56,7 +56,7 @@
 //!   the driver wrote, known or not ([C3](cq_core::contract#c3)).
 //! - **Attributes that are set are the mask**: [`QpAttr`](crate::setup::QpAttr) has an option for each.
 //! - **Registering memory of the program is `unsafe`**, since the device writes to it at any time. Memory that the device
-//!   [allocates](crate::device::ProtectionDomain::allocate) is safe: it is read and written by copies.
+//!   [allocates](crate::device::DevicePd::allocate) is safe: it is read and written by copies.
 //! - **An overrun is an error of polling**, for good, after what was stored ([O3](cq_core::contract#o3)), and not only an
 //!   asynchronous event.
 //!
@@ -64,11 +64,11 @@
 //! | C | here |
 //! |---|---|
 //! | `ibv_poll_cq` > 0, 0, < 0 | a slice, an empty slice, [`PollError`](cq_core::transport::PollError) |
-//! | `ibv_post_send` 0, ENOMEM, EINVAL | `Ok`, [`Refused::QueueFull`](crate::post::Refused::QueueFull), another [`Refused`](crate::post::Refused) |
+//! | `ibv_post_send` 0, ENOMEM, EINVAL | `Ok`, [`WrError::QueueFull`](crate::post::WrError::QueueFull), another [`WrError`](crate::post::WrError) |
 //! | `ibv_get_cq_event` blocks; -1 with EAGAIN | [`block`](cq_core::transport::Block::block) blocks; [`take_event`](cq_core::transport::Events::take_event) returns `None` |
 //! | the same, interrupted by a signal | [`Woken::Interrupted`](cq_core::transport::Woken::Interrupted) |
 //! | `ibv_req_notify_cq` 0 | [`Armed`](cq_core::transport::Armed), which says whether to poll again ([N2](cq_core::contract#n2)) |
-//! | `ibv_destroy_cq` EBUSY | [`InUse`](crate::setup::InUse), with the handle ([Q11](cq_core::contract#q11)) |
+//! | `ibv_destroy_cq` EBUSY | [`InUseError`](crate::setup::InUseError), with the handle ([Q11](cq_core::contract#q11)) |
 //! | posting in RESET succeeds or fails, by driver | refused ([Q3](cq_core::contract#q3)) |
 //!
 //! # Functions
@@ -93,12 +93,12 @@
 //! | C | here |
 //! |---|---|
 //! | `ibv_alloc_pd`, `ibv_dealloc_pd` | [`Device::alloc_pd`](crate::device::Device::alloc_pd); dropped |
-//! | `ibv_reg_mr`, `ibv_dereg_mr` | [`register`](crate::device::ProtectionDomain::register), [`allocate`](crate::device::ProtectionDomain::allocate); dropped |
+//! | `ibv_reg_mr`, `ibv_dereg_mr` | [`register`](crate::device::DevicePd::register), [`allocate`](crate::device::DevicePd::allocate); dropped |
 //! | `mr->lkey`, `mr->rkey` | [`Region::sge`](crate::device::Region::sge), [`Region::remote`](crate::device::Region::remote), which check the range |
 //! | `ibv_alloc_mw`, `ibv_dealloc_mw` | `ProtectionDomain::alloc_mw` of the loopback, for windows of type 2; dropped |
 //! | `ibv_inc_rkey` | [`inc_rkey`](crate::setup::inc_rkey) |
 //! | `ibv_bind_mw` | none: for windows of type 1. Type 2 has [`bind_window`](crate::wr::SendWr::bind_window) |
-//! | `ibv_alloc_buf`, `ibv_free_buf`, `ibv_reg_buf_mr` | [`allocate`](crate::device::ProtectionDomain::allocate); dropped |
+//! | `ibv_alloc_buf`, `ibv_free_buf`, `ibv_reg_buf_mr` | [`allocate`](crate::device::DevicePd::allocate); dropped |
 //! | `ibv_reg_mr_ex`, `ibv_reg_mr_iova`, `ibv_reg_mr_iova2`, `ibv_rereg_mr` | none: register the range itself, or anew |
 //! | `ibv_alloc_td`, `ibv_dealloc_td`, `ibv_alloc_parent_domain` | none: `&mut self` says that one thread uses a queue |
 //! | `ibv_reg_dmabuf_mr`, `ibv_export_buf_dmabuf_fd`, `ibv_alloc_null_mr`, `ibv_advise_mr` | none: memory of other devices, and on-demand paging |
@@ -108,8 +108,8 @@
 //! | C | here |
 //! |---|---|
 //! | `ibv_create_comp_channel`, `ibv_destroy_comp_channel` | [`Device::create_channel`](crate::device::Device::create_channel) |
-//! | `ibv_create_cq`, `ibv_destroy_cq` | [`Device::create_cq`](crate::device::Device::create_cq), [`CompletionQueue::new`](cq_core::cq::CompletionQueue::new) |
-//! | `ibv_create_cq_ex`, `ibv_cq_ex_to_cq` | `Context::create_cq_with` of the loopback, to ignore overruns ([O8](cq_core::contract#o8)) |
+//! | `ibv_create_cq`, `ibv_destroy_cq` | [`Device::cq`](crate::device::Device::cq), [`CompletionQueue::new`](cq_core::cq::CompletionQueue::new) |
+//! | `ibv_create_cq_ex`, `ibv_cq_ex_to_cq` | [`CqBuilder::ignore_overrun`](crate::device::CqBuilder::ignore_overrun), which the loopback has ([O8](cq_core::contract#o8)) |
 //! | `ibv_poll_cq` | [`CompletionQueue::poll`](cq_core::cq::CompletionQueue::poll) |
 //! | `ibv_start_poll`, `ibv_next_poll`, `ibv_end_poll` | the same: a batch, already copied |
 //! | `ibv_wc_read_opcode`, `ibv_wc_read_byte_len`, `ibv_wc_read_qp_num`, `ibv_wc_read_src_qp`, `ibv_wc_read_wc_flags`, `ibv_wc_read_slid`, `ibv_wc_read_sl`, `ibv_wc_read_dlid_path_bits` | the methods of [`Completed`](cq_core::wc::Completed) |
@@ -118,15 +118,15 @@
 //! | `ibv_wc_read_completion_ts`, `ibv_wc_read_completion_wallclock_ns`, `ibv_wc_read_cvlan`, `ibv_wc_read_flow_tag`, `ibv_wc_read_tm_info` | none: timestamps, raw Ethernet, tag matching |
 //! | `ibv_req_notify_cq` | [`Arm::arm`](cq_core::transport::Arm::arm), [`poll_or_arm`](cq_core::cq::CompletionQueue::poll_or_arm) |
 //! | `ibv_get_cq_event`, `ibv_ack_cq_events` | [`take_event`](cq_core::transport::Events::take_event); [`wait`](cq_core::cq::CompletionQueue::wait) does all three |
-//! | `ibv_resize_cq` | [`Cq::resize`](crate::device::Cq::resize) |
-//! | `ibv_modify_cq` | [`Cq::moderate`](crate::device::Cq::moderate) |
+//! | `ibv_resize_cq` | [`Cq::resize`](crate::device::DeviceCq::resize) |
+//! | `ibv_modify_cq` | [`Cq::moderate`](crate::device::DeviceCq::moderate) |
 //!
 //! ## Queue pairs
 //! | C | here |
 //! |---|---|
-//! | `ibv_create_qp`, `ibv_create_qp_ex`, `ibv_destroy_qp` | [`create_qp`](crate::device::ProtectionDomain::create_qp); dropped |
-//! | `ibv_modify_qp` | [`modify`](crate::device::QueuePair::modify); all steps to RTS at once: [`connect`](crate::device::QueuePair::connect), [`activate`](crate::device::QueuePair::activate) for UD |
-//! | `ibv_query_qp` | [`attributes`](crate::device::QueuePair::attributes), [`state`](crate::device::QueuePair::state), [`caps`](crate::device::QueuePair::caps) |
+//! | `ibv_create_qp`, `ibv_create_qp_ex`, `ibv_destroy_qp` | [`DevicePd::qp`](crate::device::DevicePd::qp); dropped |
+//! | `ibv_modify_qp` | [`modify`](crate::device::DeviceQp::modify); all steps to RTS at once: [`connect`](crate::device::DeviceQp::connect), [`activate`](crate::device::DeviceQp::activate) for UD |
+//! | `ibv_query_qp` | [`attributes`](crate::device::DeviceQp::attributes), [`state`](crate::device::DeviceQp::state), [`caps`](crate::device::DeviceQp::caps) |
 //! | `ibv_post_send`, `ibv_post_recv` | [`Post::post_send`](crate::post::Post::post_send), [`Post::post_recv`](crate::post::Post::post_recv) |
 //! | `ibv_wr_start`, `ibv_wr_complete`, `ibv_wr_abort`, `ibv_qp_to_qp_ex` | `post_send` with a list; `QueuePair::batch` of the loopback |
 //! | `ibv_wr_send`, `ibv_wr_send_inv`, `ibv_wr_local_inv`, `ibv_wr_bind_mw` | [`send`](crate::wr::SendWr::send), [`send_with_inv`](crate::wr::SendWr::send_with_inv), [`local_invalidate`](crate::wr::SendWr::local_invalidate), [`bind_window`](crate::wr::SendWr::bind_window) |
@@ -134,7 +134,7 @@
 //! | `ibv_wr_atomic_write`, `ibv_wr_flush` | [`atomic_write`](crate::wr::SendWr::atomic_write), [`flush`](crate::wr::SendWr::flush); on the loopback |
 //! | `ibv_wr_send_imm`, `ibv_wr_rdma_write_imm` | [`with_imm`](crate::wr::SendWr::with_imm) |
 //! | `ibv_wr_set_sge`, `ibv_wr_set_sge_list`, `ibv_wr_set_inline_data`, `ibv_wr_set_inline_data_list` | [`Data`](crate::wr::Data) |
-//! | `ibv_wr_set_ud_addr` | [`QueuePair::to`](crate::device::QueuePair::to), [`post_send_to`](crate::tracked::TrackedQp::post_send_to) |
+//! | `ibv_wr_set_ud_addr` | [`DeviceQp::to`](crate::device::DeviceQp::to), [`post_send_to`](crate::tracked::TrackedQp::post_send_to) |
 //! | `ibv_wr_send_tso`, `ibv_wr_set_xrc_srqn`, `ibv_open_qp`, `ibv_open_xrcd`, `ibv_close_xrcd` | none: raw Ethernet and XRC |
 //! | `ibv_is_qpt_supported` | none: [`QpType`](crate::setup::QpType) has RC, UC and UD, and creating another fails |
 //! | `ibv_query_ece`, `ibv_set_ece`, `ibv_modify_qp_rate_limit`, `ibv_query_qp_data_in_order` | none: features of single cards |
@@ -144,12 +144,12 @@
 //! ## Shared receive queues and address handles
 //! | C | here |
 //! |---|---|
-//! | `ibv_create_srq`, `ibv_destroy_srq` | [`create_srq`](crate::device::ProtectionDomain::create_srq); dropped |
-//! | `ibv_modify_srq`, `ibv_query_srq` | [`arm_limit`](crate::device::SharedReceiveQueue::arm_limit), [`limit`](crate::device::SharedReceiveQueue::limit), [`caps`](crate::device::SharedReceiveQueue::caps); it is not resized |
-//! | `ibv_get_srq_num` | [`number`](crate::device::SharedReceiveQueue::number) |
-//! | `ibv_post_srq_recv` | [`post_recv`](crate::device::SharedReceiveQueue::post_recv), [`TrackedSrq`](crate::tracked::TrackedSrq) |
-//! | `ibv_create_ah`, `ibv_destroy_ah` | [`create_ah`](crate::device::ProtectionDomain::create_ah); dropped |
-//! | `ibv_create_ah_from_wc` | [`ah_from_wc`](crate::device::ProtectionDomain::ah_from_wc) |
+//! | `ibv_create_srq`, `ibv_destroy_srq` | [`create_srq`](crate::device::DevicePd::create_srq); dropped |
+//! | `ibv_modify_srq`, `ibv_query_srq` | [`arm_limit`](crate::device::DeviceSrq::arm_limit), [`limit`](crate::device::DeviceSrq::limit), [`caps`](crate::device::DeviceSrq::caps); it is not resized |
+//! | `ibv_get_srq_num` | [`number`](crate::device::DeviceSrq::number) |
+//! | `ibv_post_srq_recv` | [`post_recv`](crate::device::DeviceSrq::post_recv), [`TrackedSrq`](crate::tracked::TrackedSrq) |
+//! | `ibv_create_ah`, `ibv_destroy_ah` | [`create_ah`](crate::device::DevicePd::create_ah); dropped |
+//! | `ibv_create_ah_from_wc` | [`ah_from_wc`](crate::device::DevicePd::ah_from_wc) |
 //! | `ibv_init_ah_from_wc` | `Context::init_ah_from_wc` of the loopback |
 //! | `ibv_create_srq_ex`, `ibv_post_srq_ops` | none: XRC and tag matching |
 //! | `ibv_resolve_eth_l2_from_gid`, `ibv_flow_label_to_udp_sport` | none: the kernel resolves addresses |
@@ -178,7 +178,7 @@
 //! | `rdma_accept`, `rdma_reject` | `Request::accept`, `Request::reject` |
 //! | `rdma_disconnect` | `Connection::disconnect` |
 //! | `rdma_write_cm_event` | `CmId::queue_event` of the loopback |
-//! | `rdma_get_cm_event`, `rdma_ack_cm_event`, `rdma_event_str` | `Connection::event`, `has_ended`, `wait_disconnected`; `Display` of `cm::EventKind` |
+//! | `rdma_get_cm_event`, `rdma_ack_cm_event`, `rdma_event_str` | `Connection::event`, `check_ended`, `wait_disconnected`; `Display` of `cm::EventKind` |
 //! | `rdma_get_local_addr`, `rdma_get_peer_addr`, `rdma_get_src_port`, `rdma_get_dst_port` | `local_addr`, `peer_addr` |
 //! | `rdma_create_ep`, `rdma_destroy_ep`, `rdma_create_srq`, `rdma_create_srq_ex`, `rdma_destroy_srq`, and `rdma_verbs.h` | the ordinary objects and calls |
 //! | `rdma_join_multicast`, `rdma_join_multicast_ex`, `rdma_leave_multicast` | none: multicast is not supported |
@@ -195,14 +195,14 @@
 //! | `wr.ud` | [`Destination`](crate::setup::Destination) |
 //! | `struct ibv_mw_bind_info` | [`WindowBind`](crate::wr::WindowBind) |
 //! | `enum ibv_placement_type`, `ibv_selectivity_level` | [`Placement`](crate::wr::Placement), [`Selectivity`](crate::wr::Selectivity) |
-//! | `struct ibv_qp_init_attr`, `ibv_qp_cap`, `enum ibv_qp_type` | [`QpInit`](crate::setup::QpInit), [`QpCaps`](crate::setup::QpCaps), [`QpType`](crate::setup::QpType) |
+//! | `struct ibv_qp_init_attr`, `ibv_qp_cap`, `enum ibv_qp_type` | [`QpBuilder`](crate::device::QpBuilder), [`QpCaps`](crate::setup::QpCaps), [`QpType`](crate::setup::QpType) |
 //! | `struct ibv_qp_attr`, `enum ibv_qp_attr_mask`, `ibv_qp_state` | [`QpAttr`](crate::setup::QpAttr), [`QpAttrMask`](crate::setup::QpAttrMask), [`QpState`](crate::setup::QpState) |
 //! | `struct ibv_srq_init_attr`, `ibv_srq_attr` | [`SrqInit`](crate::setup::SrqInit) |
 //! | `enum ibv_access_flags` | [`Access`](crate::setup::Access) |
 //! | `struct ibv_device_attr`, `enum ibv_atomic_cap` | [`DeviceAttr`](crate::setup::DeviceAttr), [`AtomicCap`](crate::setup::AtomicCap) |
-//! | `struct ibv_port_attr`, `enum ibv_port_state`, `ibv_mtu` | [`Port`](crate::setup::Port), [`PortState`](crate::setup::PortState), bytes |
+//! | `struct ibv_port_attr`, `enum ibv_port_state`, `ibv_mtu` | [`Port`](crate::setup::Port), [`PortState`](crate::setup::PortState), [`Mtu`](crate::setup::Mtu) |
 //! | `union ibv_gid`, `struct ibv_global_route`, `ibv_ah_attr` | [`Gid`](crate::setup::Gid), [`GlobalRoute`](crate::setup::GlobalRoute), [`AddressVector`](crate::setup::AddressVector) |
 //! | `struct ibv_async_event`, `enum ibv_event_type` | [`AsyncEvent`](crate::async_event::AsyncEvent), [`AsyncEventType`](crate::async_event::AsyncEventType) |
 //! | `struct ibv_context`, `ibv_pd`, `ibv_cq`, `ibv_comp_channel`, `ibv_qp`, `ibv_srq`, `ibv_ah`, `ibv_mr` | the types of [`device`](crate::device) |
-//! | what two programs tell each other: QPN, PSN, LID, GID | [`Endpoint`](crate::setup::Endpoint), 28 bytes, by [`exchange`](crate::exchange) |
+//! | what two programs tell each other: QPN, PSN, LID, GID | [`Endpoint`](crate::setup::Endpoint), 29 bytes, by [`exchange`](crate::exchange) |
 //! | `errno` | [`Errno`](crate::setup::Errno), where an error keeps the system's number |

@@ -54,7 +54,7 @@
 //!     }
 //! }
 //!
-//! const BUFFERS: u32 = 8;
+//! const BUFFERS: usize = 8;
 //! let (mut to_worker, ring) = HeapCq::of_entries(BUFFERS)?.split();
 //! let (back, from_worker) = HeapCq::of_entries(BUFFERS)?.split();
 //! let worker = thread::spawn(move || {
@@ -64,7 +64,7 @@
 //!
 //! // Ten thousand messages in eight buffers.
 //! let (mut from_worker, mut buffer) = (CompletionQueue::new(from_worker), [0; 32]);
-//! let (mut free, mut sent) = (Vec::from_iter(0..BUFFERS), 0);
+//! let (mut free, mut sent) = (Vec::from_iter(0..BUFFERS as u32), 0);
 //! while sent < 10_000 {
 //!     for slot in free.drain(..) {
 //!         to_worker.push(&Message { slot, producer: 17, len: 64 })?;
@@ -108,8 +108,8 @@
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::{Consumer, Producer};
 //! use cq_core::wc::Wc;
-//! use cq_verbs::budget::{Budget, Budgeted, Entries};
-//! use cq_verbs::device::{Device, QueuePair, Slots};
+//! use cq_verbs::budget::{Budget, Budgeted};
+//! use cq_verbs::device::{Device, DeviceQp, Slots};
 //! use cq_verbs::exchange::has_ended;
 //! use cq_verbs::handlers::{Handlers, Then};
 //! use cq_verbs::setup::Access;
@@ -125,14 +125,14 @@
 //! # struct Message { slot: u32, producer: u32, len: u32 }
 //! # impl cq_core::entry::Entry for Message { type Generation = cq_core::entry::InArray; }
 //! struct Peer<D: Device> {
-//!     _qp: TrackedQp<D::Qp, (), (), 0, 0, Entries>, // it sends nothing, and has no receives of its own
+//!     _qp: TrackedQp<D::Qp, ()>, // it sends nothing, and has no receives of its own
 //!     socket: UnixStream, // its end is the producer's
 //!     has_ended: bool,
 //! }
 //!
 //! struct FanIn<D: Device> {
 //!     peers: HashMap<u32, Peer<D>>,
-//!     srq: TrackedSrq<D::Srq, usize, Entries, BUFFERS, 1>, // a token is a slot
+//!     srq: TrackedSrq<D::Srq, usize>, // a token is a slot
 //!     cq: CompletionQueue<Budgeted<D::Cq, Arc<Budget>>>,
 //!     slots: Arc<Slots<D::Memory>>, // the worker has it, too
 //!     to_worker: Producer<'static, Message>,
@@ -147,14 +147,16 @@
 //!         (to_worker, from_worker): (Producer<'static, Message>, Consumer<'static, u32>),
 //!     ) -> Result<Self, Failure> {
 //!         let (pd, port) = (device.alloc_pd()?, device.port(1)?);
-//!         let cq = CompletionQueue::new(Budgeted::new(device.create_cq(BUFFERS as u32, None)?));
+//!         let cq = CompletionQueue::new(Budgeted::new(device.cq(BUFFERS as u32).create()?));
 //!         let handle = cq.get_ref().handle();
-//!         let mut srq = TrackedSrq::create(&pd, [&handle])?;
+//!         let mut srq = TrackedSrq::create(&pd, &[&handle], BUFFERS as u32)?;
 //!         let slots = Arc::new(Slots::allocate(&pd, BUFFERS, 256, Access::LOCAL_WRITE)?);
 //!         srq.fill(BUFFERS, |slot| slots.sge(slot), |slot| slot)?;
 //!         let mut peers = HashMap::new();
 //!         for socket in sockets {
-//!             let mut qp = TrackedQp::create_with(&pd, [&handle; 2], |init| init.srq = Some(srq.get_ref()))?;
+//!             let mut qp = TrackedQp::create_with(&pd, [&handle; 2], |init| {
+//!                 init.srq(srq.get_ref()).caps(init.caps.max_send_wr(0))
+//!             })?;
 //!             qp.connect_over(&socket, &port, LIMIT)?;
 //!             peers.insert(qp.get_ref().number(), Peer { _qp: qp, socket, has_ended: false });
 //!         }
@@ -222,12 +224,12 @@
 //! /// A producer: sends as fast as messages are taken. When it returns, all have arrived.
 //! fn produce<D: Device>(device: &D, socket: &UnixStream, messages: u64) -> Result<(), Failure> {
 //!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
-//!     let mut cq = CompletionQueue::new(Budgeted::new(device.create_cq(64, None)?));
-//!     let mut qp = TrackedQp::<D::Qp, (), (), 64, 0, Entries>::create(&pd, &cq.get_ref().handle())?;
+//!     let mut cq = CompletionQueue::new(Budgeted::new(device.cq(64).create()?));
+//!     let mut qp = TrackedQp::<D::Qp, ()>::create(&pd, &cq.get_ref().handle(), 64, 0)?;
 //!     qp.connect_over(socket, &port, LIMIT)?;
 //!     let (mut posted, mut buffer) = (0, [Wc::default(); 32]);
 //!     while posted < messages || !qp.is_idle() {
-//!         while posted < messages && qp.free_sends() > 0 {
+//!         while posted < messages && qp.available_sends() > 0 {
 //!             let bytes = u64::to_ne_bytes(posted);
 //!             let send = SendWr::send_inline(0, &bytes);
 //!             posted += 1;
@@ -256,12 +258,11 @@
 //! - [`fill`](crate::tracked::TrackedSrq::fill) posts what came back as one list, and all buffers at the start.
 //!   [`try_dispatch`](crate::handlers::Handlers::try_dispatch) looks a queue pair up once for each run of its
 //!   completions.
-//! - **Nothing allocates** after the start: the buffer is on the stack, ledgers are arrays in the `TrackedSrq` and the
-//!   `TrackedQp`, rings have their slots. Ledgers of thousands of receives are large: box what has them.
+//! - **Nothing allocates** after the start: the buffer is on the stack, ledgers and rings have their slots.
 //! - **Counters:** `Budgeted::new(Observed::new(cq, recorder))`, by [`Observed`](cq_core::observe::Observed) and
 //!   [`Counters::shared`](crate::counters::Counters::shared), costs [some nanoseconds](crate::counters#cost) for each
 //!   poll. The high-water mark tells how far the consumer was behind; that of a ring is
-//!   [`Producer::high_water`](cq_core::queue::Producer::high_water).
+//!   [`Producer::measure_high_water`](cq_core::queue::Producer::measure_high_water).
 //!
 //! # Empty turns
 //! | threads | in an empty turn |
@@ -280,7 +281,7 @@
 //!
 //! - **A producer** posts by [`post_send_or_reap`](crate::tracked::TrackedQp::post_send_or_reap), which polls while its
 //!   send queue is full, or by [`post_send`](crate::tracked::TrackedQp::post_send), which returns the token with
-//!   [`QueueFull`](crate::post::Refused::QueueFull): keep the message, and poll.
+//!   [`QueueFull`](crate::post::WrError::QueueFull): keep the message, and poll.
 //! - **Without a receive** a reliable sender tries again (RNR), which is slow, and fails where `rnr_retry` is not 7
 //!   ([Q7](cq_core::contract#q7)). Who gets the next receive of a shared queue that was empty is no promise of the
 //!   device: one producer may get most of them. The loopback runs those that wait in turn; see
@@ -312,18 +313,16 @@
 //! that it consumes no more ([Q9](cq_core::contract#q9)). Soft-RoCE of Linux 6.1 never raises it, so wait with a deadline:
 //!
 //! ```
-//! use std::time::Instant;
-//!
 //! use cq_core::transport::WaitError;
 //! use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 //! use cq_verbs::async_event::BlockAsync;
 //!
 //! /// Waits until the queue pair with this number, which is in ERR, consumes no more receives. False if the device has
 //! /// not said so by the deadline. Other events are passed on.
-//! fn last_receive<D: BlockAsync<Instant = Instant>>(
+//! fn last_receive<D: BlockAsync>(
 //!     device: &mut D,
 //!     number: u32,
-//!     deadline: Instant,
+//!     deadline: D::Instant,
 //!     mut other: impl FnMut(AsyncEvent),
 //! ) -> Result<bool, WaitError> {
 //!     while let Some(event) = device.wait_async(Some(deadline))? {

@@ -28,7 +28,7 @@
 //!
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::wc::Wc;
-//! use cq_verbs::device::QueuePair;
+//! use cq_verbs::device::DeviceQp;
 //! use cq_verbs::ledger::Reaped;
 //! use cq_verbs::polling::PollWc;
 //! use cq_verbs::setup::{Endpoint, Port};
@@ -36,8 +36,8 @@
 //!
 //! /// Ends a connection, and begins another with the same queue pair. Returns the numbers of the messages that are to be
 //! /// sent again, in order. `kept` has those that have completed and are not acknowledged.
-//! fn reconnect<Q: QueuePair, T: PollWc>(
-//!     qp: &mut TrackedQp<Q, u64, (), 32, 0>, // the token of a send is the number of its message
+//! fn reconnect<Q: DeviceQp, T: PollWc>(
+//!     qp: &mut TrackedQp<Q, u64>, // the token of a send is the number of its message
 //!     cq: &mut CompletionQueue<T>,
 //!     mut kept: Vec<u64>,
 //!     port: &Port,
@@ -52,7 +52,7 @@
 //!         Reaped::Nothing if Instant::now() > deadline => ControlFlow::Break(()),
 //!         _ => ControlFlow::Continue(()),
 //!     })?;
-//!     qp.reset(|_| (), |()| ())?; // nothing is outstanding, so no token is discarded
+//!     qp.reset(|_| (), |_| ())?; // nothing is outstanding, so no token is discarded
 //!     let (peer, expected) = exchange(qp.get_ref().endpoint(port))?;
 //!     qp.connect(port, &peer)?;
 //!     kept.retain(|number| *number >= expected);
@@ -103,9 +103,9 @@
 //!     }
 //!     // 2. Its queue pairs first: a queue that is in use can't be destroyed (Q11).
 //!     drop(qps);
-//!     cq.into_transport().destroy().map_err(|in_use| in_use.to_string())?;
+//!     cq.into_inner().destroy().map_err(|in_use| in_use.to_string())?;
 //!     // 3. Large enough for all that may be outstanding.
-//!     Ok(CompletionQueue::new(device.create_cq(capacity, None)?))
+//!     Ok(CompletionQueue::new(device.cq(capacity).create()?))
 //! }
 //! ```
 //!
@@ -115,21 +115,21 @@
 //! # A peer that has died
 //! | noticed by | when |
 //! |---|---|
-//! | a send that fails with RETRY_EXC, and those behind it with WR_FLUSH | after the timeouts of [`connect`](crate::device::QueuePair::connect): half a second on the loopback, a few seconds on hardware |
+//! | a send that fails with RETRY_EXC, and those behind it with WR_FLUSH | after the timeouts of [`connect`](crate::device::DeviceQp::connect): half a second on the loopback, a few seconds on hardware |
 //! | nothing, if the program only receives | never: it probes, as below, or keeps the socket of [`exchange`](crate::exchange), which is readable at its end |
 //! | the connection manager's DISCONNECTED, with [`cm`](crate::cm) | at once, if the peer's host lives |
 //!
 //! A program that only receives has one send more, for a [probe](crate::wr::SendWr::probe), a WRITE of no bytes:
 //!
 //! ```
-//! use cq_verbs::device::QueuePair;
-//! use cq_verbs::ledger::NotPosted;
+//! use cq_verbs::device::DeviceQp;
+//! use cq_verbs::ledger::NotPostedError;
 //! use cq_verbs::tracked::TrackedQp;
 //! use cq_verbs::wr::SendWr;
 //!
 //! /// Each second in which nothing has arrived. If `Done::Sent` returns a failure, the peer is gone.
-//! fn probe<Q: QueuePair>(qp: &mut TrackedQp<Q, (), usize, 1, 64>) -> Result<(), NotPosted<()>> {
-//!     match qp.free_sends() {
+//! fn probe<Q: DeviceQp>(qp: &mut TrackedQp<Q, (), usize>) -> Result<(), NotPostedError<()>> {
+//!     match qp.available_sends() {
 //!         0 => Ok(()), // the last one is under way
 //!         _ => qp.post_send(SendWr::probe(0), ()),
 //!     }
@@ -149,19 +149,19 @@
 //! a token for each. It is what a new connection does first:
 //!
 //! ```
-//! use cq_verbs::device::{QueuePair, Region};
+//! use cq_verbs::device::{DeviceQp, Region};
 //! use cq_verbs::post::PostError;
 //! use cq_verbs::tracked::TrackedQp;
 //!
 //! /// 64 receives of `size` bytes. The token of each is the offset of its buffer.
-//! fn post_all<Q: QueuePair, M: Region>(
-//!     qp: &mut TrackedQp<Q, (), usize, 1, 64>, // a send for probes
+//! fn post_all<Q: DeviceQp, M: Region>(
+//!     qp: &mut TrackedQp<Q, (), usize>, // a send for probes
 //!     memory: &M,
 //!     size: usize,
 //! ) -> Result<(), PostError> {
 //!     qp.fill_receives(
 //!         qp.max_receives() - qp.receives_outstanding(),
-//!         |nth| memory.sge(nth * size, size).expect("the memory has 64 buffers"),
+//!         |nth| memory.sge(nth * size..nth * size + size).expect("the memory has 64 buffers"),
 //!         |nth| nth * size,
 //!     )
 //! }

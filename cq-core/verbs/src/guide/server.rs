@@ -16,9 +16,9 @@
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::observe::Observed;
 //! use cq_core::wc::Wc;
-//! use cq_verbs::budget::{Budget, Budgeted, BudgetedHandle, Entries, Overdrawn};
+//! use cq_verbs::budget::{Budget, Budgeted, BudgetedHandle, OverdrawnError};
 //! use cq_verbs::counters::{Counters, Recorder};
-//! use cq_verbs::device::{Device, QueuePair, Slots};
+//! use cq_verbs::device::{Device, DeviceQp, Slots};
 //! use cq_verbs::handlers::{Handlers, Then};
 //! use cq_verbs::setup::{Access, Port};
 //! use cq_verbs::tracked::{CreateTrackedError, Done, TrackedQp};
@@ -29,10 +29,10 @@
 //!
 //! const CLIENTS: u32 = 4;
 //! /// The requests that a client may have outstanding.
-//! const RECEIVES: usize = 8;
+//! const RECEIVES: u32 = 8;
 //! /// Twice as many: an unsignaled answer holds its place until a later one has completed.
-//! const SENDS: usize = 2 * RECEIVES;
-//! const SLOTS: usize = RECEIVES + SENDS;
+//! const SENDS: u32 = 2 * RECEIVES;
+//! const SLOTS: usize = (RECEIVES + SENDS) as usize;
 //! /// The length of a request, and of an answer.
 //! const MESSAGE: usize = 64;
 //! /// How long a step of connecting may take: a client that is silent holds up the server for no longer.
@@ -40,7 +40,7 @@
 //!
 //! type Queue<D> = Budgeted<Observed<<D as Device>::Cq, Recorder<Arc<Counters>>>, Arc<Budget>>;
 //! /// The token of each request is its slot.
-//! type Qp<D> = TrackedQp<<D as Device>::Qp, usize, usize, SENDS, RECEIVES, Entries>;
+//! type Qp<D> = TrackedQp<<D as Device>::Qp, usize>;
 //!
 //! /// A client, as the server has it.
 //! struct Connection<D: Device> {
@@ -78,11 +78,11 @@
 //!
 //!     /// Posts receives, then answers, as many as there are slots for: an answer lets the client send its next request.
 //!     fn post(&mut self) -> Result<(), Failure> {
-//!         while self.qp.free_receives() > 0 {
+//!         while self.qp.available_receives() > 0 {
 //!             let Some(slot) = self.free.pop() else { break };
 //!             self.qp.post_recv(&[self.slots.sge(slot)], slot)?;
 //!         }
-//!         while self.qp.free_sends() > 0 {
+//!         while self.qp.available_sends() > 0 {
 //!             let Some(slot) = self.answers.pop_front() else { break };
 //!             self.qp.post_send(SendWr::send(0, &[self.slots.sge(slot)]).unsignaled(), slot)?;
 //!         }
@@ -104,7 +104,7 @@
 //!     fn new(device: &D) -> Result<Self, Failure> {
 //!         let mut set = WaitSet::new()?;
 //!         let channel = set.add_channel(device.create_channel()?).map_err(|refused| refused.why)?;
-//!         let cq = device.create_cq(CLIENTS * Qp::<D>::ENTRIES, set.channel(channel))?;
+//!         let cq = device.cq(CLIENTS * (SENDS + RECEIVES)).channel(set.channel(channel)).create()?;
 //!         let (recorder, counters) = Counters::shared();
 //!         let cq = Budgeted::new(Observed::new(cq, recorder));
 //!         let (handle, store) = (cq.handle(), Store::default());
@@ -134,8 +134,8 @@
 //!     }
 //!
 //!     fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
-//!         let created = Qp::<D>::create(&self.pd, &self.cq);
-//!         if let Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. })) = created {
+//!         let created = Qp::<D>::create(&self.pd, &self.cq, SENDS, RECEIVES);
+//!         if let Err(CreateTrackedError::Overdrawn(OverdrawnError { pending: true, .. })) = created {
 //!             // A client is gone, whose entries are free once a poll has found the queue empty: the listener stays readable.
 //!             return Ok(());
 //!         }
@@ -143,10 +143,10 @@
 //!         let mut qp = created?;
 //!         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
 //!         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
-//!             qp.fill_receives(RECEIVES, |slot| slots.sge(slot), |slot| slot)
+//!             qp.fill_receives(RECEIVES as usize, |slot| slots.sge(slot), |slot| slot)
 //!         })?;
 //!         let (number, socket) = (qp.get_ref().number(), self.set.add_descriptor(&socket)?);
-//!         let (free, answers) = ((RECEIVES..SLOTS).collect(), VecDeque::new());
+//!         let (free, answers) = ((RECEIVES as usize..SLOTS).collect(), VecDeque::new());
 //!         self.connections.insert(number, Connection { qp, slots, free, answers, socket });
 //!         Ok(())
 //!     }
@@ -175,7 +175,7 @@
 //!
 //! # What the server keeps
 //! - **One completion queue for all clients**, with as many entries as they reserve:
-//!   [`ENTRIES`](crate::tracked::TrackedQp::ENTRIES) each. So it never overruns ([sizing](super::sizing)). The set owns
+//!   [`SENDS + RECEIVES`](crate::tracked::TrackedQp::create) each. So it never overruns ([sizing](super::sizing)). The set owns
 //!   it; its [`handle`](crate::budget::Budgeted::handle) creates queue pairs.
 //! - **Counters** around the device's queue. `Observed` inside `Budgeted`, as here, or outside: both work. Another
 //!   thread may hold the `Arc` and take [snapshots](crate::counters::Counters::snapshot). An unsignaled answer has no
@@ -187,7 +187,7 @@
 //!   queue pair is destroyed.
 //!
 //! # A client arrives
-//! `create` reserves entries and creates the queue pair. It refuses with [`Overdrawn`](crate::budget::Overdrawn) if
+//! `create` reserves entries and creates the queue pair. It refuses with [`OverdrawnError`](crate::budget::OverdrawnError) if
 //! there are too few. Those of a client that is gone are `pending`: a completion of it may be in the queue still, so
 //! they are free once a poll has found fewer completions than its buffer holds. So the server accepts later: the listener
 //! stays readable, and the set polls before it returns it again. If nothing is pending, the server is full: it accepts,

@@ -38,7 +38,7 @@
 //! use cq_testing::fake::Script;
 //! use cq_verbs::budget::{Budgeted, Reserved};
 //!
-//! // On a device: `Budgeted::new(device.create_cq(4096, None)?)`.
+//! // On a device: `Budgeted::new(device.cq(4096).create()?)`.
 //! let (mut device, consumer) = HeapCq::new(4096)?.split();
 //! let mut cq = CompletionQueue::new(Budgeted::with_capacity(consumer, 4096));
 //! let budget = cq.get_ref().budget().clone();
@@ -48,7 +48,7 @@
 //! let create = |entries| Reserved::create([(&budget, entries)], || Ok::<_, ()>(&script));
 //! let _shared = create(1024)?;
 //! let mut connections: Vec<_> = (0..).map_while(|_| create(32).ok()).collect();
-//! assert_eq!((connections.len(), budget.free()), (96, 0));
+//! assert_eq!((connections.len(), budget.available()), (96, 0));
 //!
 //! // A connection ends. What it has completed may be in the queue still, so its entries are free only once a poll has
 //! // found the queue empty.
@@ -68,7 +68,7 @@
 //! **RESET and destroying.** Completions from before are still in the queue. Their entries are free once the queue was
 //! empty, as above. [`reset`](crate::tracked::TrackedQp::reset) and dropping a `TrackedQp` account for it.
 //!
-//! **Resizing.** [`resize`](crate::device::Cq::resize) keeps every completion ([Q12](cq_core::contract#q12)). On a
+//! **Resizing.** [`resize`](crate::device::DeviceCq::resize) keeps every completion ([Q12](cq_core::contract#q12)). On a
 //! `Budgeted` queue the new entries can be reserved at once; a capacity below what is reserved is refused with
 //! [`Reserved`](crate::setup::ResizeError::Reserved). Some devices can't resize: make a new queue instead, as in
 //! [recovery](super::recovery).
@@ -114,7 +114,7 @@
 //! **Shared receive queues** are for many connections of which few are busy: receives for 1,000 connections of 16 each
 //! would be 16,000 buffers; shared, 1,024 may do. A program that posts each receive again as it is polled needs nothing
 //! more. One that keeps the buffers for a while, and refills by [`TrackedSrq::fill`](crate::tracked::TrackedSrq::fill),
-//! is told when: after [`arm_limit`](crate::device::SharedReceiveQueue::arm_limit) the event SRQ_LIMIT_REACHED comes
+//! is told when: after [`arm_limit`](crate::device::DeviceSrq::arm_limit) the event SRQ_LIMIT_REACHED comes
 //! once when fewer than the limit are left, and then has to be requested again ([Q9](cq_core::contract#q9)). A limit is
 //! what arrives while the program refills: a quarter of the queue is a usual choice.
 //!
@@ -129,7 +129,7 @@
 //!
 //! # Page faults and huge pages
 //! New memory has no pages yet. Each comes when it is first used, by a page fault: 65,536 of them for 256 MiB. So the first
-//! messages of a program are slow. [`allocate_with`](crate::device::ProtectionDomain::allocate_with) takes
+//! messages of a program are slow. [`allocate_with`](crate::device::DevicePd::allocate_with) takes
 //! [`MemoryOptions`](crate::setup::MemoryOptions):
 //!
 //! - [`prefault`](crate::setup::MemoryOptions::prefault) moves the page faults to the allocation. Nothing is saved but the
@@ -139,7 +139,7 @@
 //!   Memory that is touched here and there takes more of the system's: 2 MiB for each touch.
 //!
 //! ```
-//! use cq_verbs::device::{Device, ProtectionDomain};
+//! use cq_verbs::device::{Device, DevicePd};
 //! use cq_verbs::setup::{Access, MemoryOptions, RegisterError};
 //!
 //! /// Memory for all buffers of a program, ready for the first message.
@@ -174,7 +174,7 @@
 //!
 //! # What the device really has
 //! A device may have more than was asked for, and reports it: [`capacity`](cq_core::transport::Capacity::capacity) of a completion
-//! queue ([O1](cq_core::contract#o1)), [`caps`](crate::device::QueuePair::caps) of a queue pair. Cards round up to powers of
+//! queue ([O1](cq_core::contract#o1)), [`caps`](crate::device::DeviceQp::caps) of a queue pair. Cards round up to powers of
 //! two; Soft-RoCE makes them 2ᵏ − 1. So a queue that is too small may work on one device and overrun on another.
 //!
 //! The loopback reports what was asked for, and stores up to two and a half times as many before it overruns, unless
@@ -183,7 +183,7 @@
 //!
 //! # Limits
 //! [`DeviceAttr`](crate::setup::DeviceAttr) has those of a device, and an error names the one that was exceeded
-//! ([`Limit`](crate::setup::Limit)). Of the loopback:
+//! ([`LimitKind`](crate::setup::LimitKind)). Of the loopback:
 //!
 //! | | |
 //! |---|---|

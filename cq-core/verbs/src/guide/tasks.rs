@@ -14,10 +14,10 @@
 //! use std::time::Duration;
 //!
 //! use anyhow::{Context as _, bail};
-//! use cq_verbs::budget::{Budget, BudgetedHandle, Entries};
+//! use cq_verbs::budget::{Budget, BudgetedHandle};
 //! use cq_verbs::device::{Device, Slots};
 //! use cq_verbs::setup::{Access, Port};
-//! use cq_verbs::task::{DeviceEvents, Driver, Finished, Handle, Inbox, Pool, Request, Slot, TaskQp};
+//! use cq_verbs::task::{DeviceEvents, Driver, Finished, Handle, Inbox, Pool, PoolSlot, Posted, TaskQp};
 //! use cq_verbs::wr::{RemoteAddr, SendWr};
 //! use tokio::io::AsyncReadExt;
 //! use tokio::net::{TcpListener, TcpStream};
@@ -29,18 +29,18 @@
 //!
 //! const CLIENTS: u32 = 64;
 //! /// The requests that a client may have outstanding.
-//! const WINDOW: usize = 8;
+//! const WINDOW: u32 = 8;
 //! /// Twice the two that each may take: a send holds its place until its completion was polled.
-//! const SENDS: usize = 2 * 2 * WINDOW;
+//! const SENDS: u32 = 2 * 2 * WINDOW;
 //! /// A number, a length, an address and a key. The answer: the number, once the bytes are there.
 //! const REQUEST: usize = 4 * size_of::<u64>();
 //! const BULK: usize = 16 << 10;
 //! /// How long connecting and stopping may take.
 //! const LIMIT: Duration = Duration::from_secs(5);
 //!
-//! type Memory<D> = Slot<<D as Device>::Memory>;
-//! type Qp<D> = TaskQp<<D as Device>::Qp, Memory<D>, SENDS, WINDOW, Entries>;
-//! type Messages<D> = Inbox<<D as Device>::Qp, <D as Device>::Memory, SENDS, WINDOW, Entries>;
+//! type Memory<D> = PoolSlot<<D as Device>::Memory>;
+//! type Qp<D> = TaskQp<<D as Device>::Qp, Memory<D>>;
+//! type Messages<D> = Inbox<<D as Device>::Qp, <D as Device>::Memory>;
 //!
 //! /// What all connections share.
 //! struct Shared<D: Device> {
@@ -55,7 +55,7 @@
 //!     listener: TcpListener,
 //!     stop: impl Future<Output = ()>,
 //! ) -> Result<(), Failure> {
-//!     let driver = Driver::open(&device, CLIENTS * Qp::<D>::ENTRIES)?;
+//!     let driver = Driver::open(&device, CLIENTS * (SENDS + WINDOW))?;
 //!     let (queue, handle) = (driver.queue(), driver.handle());
 //!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
 //!     let shared = Arc::new(Shared::<D> { pd, port, queue, handle });
@@ -97,12 +97,12 @@
 //!     mut socket: TcpStream,
 //!     mut stop: watch::Receiver<bool>,
 //! ) -> Result<(), Failure> {
-//!     let qp = Qp::<D>::create(&shared.pd, &shared.queue, &shared.handle).await?;
+//!     let qp = Qp::<D>::create(&shared.pd, &shared.queue, &shared.handle, SENDS, WINDOW).await?;
 //!     timeout(LIMIT, qp.connect_over(&mut socket, &shared.port)).await??;
-//!     let slots = |count, size| Slots::allocate(&shared.pd, count, size, Access::LOCAL_WRITE);
+//!     let slots = |count: u32, size| Slots::allocate(&shared.pd, count as usize, size, Access::LOCAL_WRITE);
 //!     let messages = Pool::new(slots(WINDOW + SENDS, REQUEST)?);
 //!     let bulk = Pool::new(slots(WINDOW, BULK)?);
-//!     let (mut inbox, mut last) = (Messages::<D>::new(&qp, &messages, WINDOW), None);
+//!     let (mut inbox, mut last) = (Inbox::new(&qp, &messages, WINDOW as usize), None);
 //!     loop {
 //!         select! {
 //!             message = inbox.next() => match message {
@@ -127,7 +127,7 @@
 //!     qp: &Qp<D>,
 //!     bulk: &Pool<D::Memory>,
 //!     message: Finished<Memory<D>>,
-//! ) -> Result<Request<Memory<D>>, Failure> {
+//! ) -> Result<Posted<Memory<D>>, Failure> {
 //!     if message.completed().byte_len() as usize != REQUEST {
 //!         bail!("a request has another length");
 //!     }
@@ -235,13 +235,13 @@
 //! | `inbox.next()`, when the socket or the stop comes first | it has taken nothing |
 //! | the request of an answer, which nobody awaits | it owns its slot until it has completed. So `drop(qp.post_send(…).await?)` is right |
 //! | `answer`, when stopping takes longer than `LIMIT` | a WRITE may be posted without the SEND behind it: its connection ends, too |
-//! | `ask`, while it waits for the answer | `pending` owns the slot, since the peer still writes there, and no request of this side keeps it ([`Slot::remote`](crate::task::Slot::remote)). The answer returns it to the pool |
+//! | `ask`, while it waits for the answer | `pending` owns the slot, since the peer still writes there, and no request of this side keeps it ([`PoolSlot::remote`](crate::task::PoolSlot::remote)). The answer returns it to the pool |
 //! | `ask`, between the map and the queue | nothing is awaited there: that is why it is `try_post_send` |
 //! | [`TaskQp::receive`](crate::task::TaskQp::receive), under a timeout for an answer | the receive takes the next message, which is lost. So all receives are the inbox's |
 //!
 //! # What to test
-//! - **Dropped futures**: `timeout(Duration::from_micros(n % 1000), client.ask(n, len))` for many `n`, and each answer
-//!   compared. At the end all slots of `bulk` are [free](crate::task::Pool::free) again.
+//! - **DroppedError futures**: `timeout(Duration::from_micros(n % 1000), client.ask(n, len))` for many `n`, and each answer
+//!   compared. At the end all slots of `bulk` are [available](crate::task::Pool::available) again.
 //! - **A client that is killed** at work, and then one more than there are entries for. With one that is stopped (`kill
 //!   -STOP`), the others go on, and `serve` returns after `LIMIT`.
 //! - **A wrong length, a wrong key**: the connection ends, and `report` says why.

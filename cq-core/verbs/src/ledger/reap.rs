@@ -6,9 +6,9 @@ use cq_core::cq::CompletionQueue;
 use cq_core::transport::PollError;
 use cq_core::wc::Wc;
 
-use super::NotPosted;
+use super::NotPostedError;
 use crate::polling::PollWc;
-use crate::post::Refused;
+use crate::post::WrError;
 
 /// What was polled in a wait for a queue's own completions.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub enum Reaped<'w, D> {
 }
 
 /// Why a post that waits for a free slot ended without posting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReapError {
     /// The request was refused, and not because the queue is full.
     #[error("the request was refused")]
-    Refused(#[from] Refused),
+    Refused(#[from] WrError),
     /// The completion queue failed.
     #[error("the queue is full, and its completion queue can't be polled")]
     Poll(#[from] PollError),
@@ -114,20 +114,22 @@ pub(crate) fn post_or_reap<L: Retire, T, C: PollWc>(
     mut token: T,
     cq: &mut CompletionQueue<C>,
     buffer: &mut [Wc],
-    mut post: impl FnMut(&mut L, T) -> Result<(), NotPosted<T>>,
+    mut post: impl FnMut(&mut L, T) -> Result<(), NotPostedError<T>>,
     mut reaped: impl FnMut(Reaped<'_, L::Done<'_>>) -> ControlFlow<()>,
-) -> Result<(), NotPosted<T, ReapError>> {
+) -> Result<(), NotPostedError<T, ReapError>> {
     loop {
         token = match post(ledger, token) {
             Ok(()) => return Ok(()),
-            Err(NotPosted { token, why: Refused::QueueFull }) => token,
-            Err(NotPosted { token, why }) => return Err(NotPosted { token, why: why.into() }),
+            Err(NotPostedError { token, why: WrError::QueueFull }) => token,
+            Err(NotPostedError { token, why }) => {
+                return Err(NotPostedError { token, why: why.into() });
+            }
         };
         let why = match reap(ledger, cq, buffer, &mut reaped) {
             Ok(ControlFlow::Continue(())) => continue,
             Ok(ControlFlow::Break(())) => ReapError::Stopped,
             Err(error) => error.into(),
         };
-        return Err(NotPosted { token, why });
+        return Err(NotPostedError { token, why });
     }
 }

@@ -4,36 +4,57 @@ use core::slice;
 
 use cq_core::wc::{Completed, Failed, Wc};
 
-use super::{Direction, Exhausted, Generation, NotPosted, Posted, full, posted_alone};
-use crate::post::{Post, PostError, Refused};
+use super::{
+    Array, Direction, Exhausted, Generation, Items, NotPostedError, Posted, Storage, full,
+    posted_alone,
+};
+use crate::post::{Post, PostError, WrError};
 use crate::wr::{RecvWr, Sge};
 
-/// The most receives of a ledger.
-const MOST: usize = 1 << 20;
-
-/// The receives that are outstanding on a receive queue, at most `N`, each with a token. See [the module](super).
+/// The receives that are outstanding on a receive queue, each with a token. Where it keeps the tokens, `L`, is the `Heap`,
+/// or without the feature `alloc` an [`Array`]. See [the module](super).
 ///
 /// It serves a queue pair's own receive queue and a shared one, whose receives complete in another order than they were
 /// posted in ([C10](cq_core::contract#c10)).
+///
+/// ```
+/// use cq_core::transport::CqKey;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::{Call, Script};
+/// use cq_verbs::ledger::{Generation, Receives};
+///
+/// // A queue pair: here a script.
+/// let qp = &mut &Script::<32>::new(CqKey { index: 0, generation: 1 });
+/// let mut receives = Receives::with_capacity(Generation::new(1), 4);
+/// receives.post(qp, &[], "a")?;
+/// let Call::Recv { wr_id, .. } = qp.calls()[0] else { unreachable!() };
+/// let completion = Wc::new(wr_id, WcStatus::SUCCESS, 5);
+/// assert_eq!(receives.retire(&completion).map(|received| received.token), Some("a"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
-pub struct Receives<T, const N: usize> {
+pub struct Receives<
+    T,
+    #[cfg(feature = "alloc")] L: Storage = super::Heap,
+    #[cfg(not(feature = "alloc"))] L: Storage,
+> {
     /// Outstanding receives have a token, except those whose closure panicked.
-    tokens: [Option<T>; N],
+    tokens: Items<Option<T>, L>,
     /// How often each slot was posted and retired, modulo 2³²: odd while its receive is outstanding.
-    turns: [u32; N],
-    /// The first and the last of the free slots, if any: there are `N - outstanding`. They are used in turn, so that numbers
-    /// repeat late.
+    turns: Items<u32, L>,
+    /// The first and the last of the free slots, if any: all that are not outstanding. They are used in turn, so that
+    /// numbers repeat late.
     free: usize,
     last_free: usize,
     /// For each free slot but the last the next one.
-    next: [u32; N],
+    next: Items<u32, L>,
     outstanding: usize,
     limit: usize,
     generation: Generation,
 }
 
 /// A receive that has completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Received<'w, T> {
     /// The token that it was posted with.
     pub token: T,
@@ -41,30 +62,28 @@ pub struct Received<'w, T> {
     pub result: Result<Completed<'w>, Failed>,
 }
 
-impl<T, const N: usize> Receives<T, N> {
-    /// The bits of a request's number that are the index of its slot. The others count how often the slot was posted and
-    /// retired, so that a completion which is given twice retires nothing the second time.
-    const INDEX_BITS: u32 = usize::BITS - N.saturating_sub(1).leading_zeros();
-
-    /// A ledger without receives, for a queue whose `max_recv_wr` or `max_wr` is at least `N` or the
+impl<T, const N: usize> Receives<T, Array<N>> {
+    /// A ledger without receives in an array, for a queue whose `max_recv_wr` or `max_wr` is at least `N` or the
     /// [limit](Self::set_limit). All receives of the queue must be posted through it.
     #[must_use]
-    pub const fn new(generation: Generation) -> Self {
-        const { assert!(N <= MOST, "a ledger holds up to 2^20 receives") };
-        let (tokens, turns) = ([const { None }; N], [0; N]);
-        let next = [const { 0 }; N];
-        let mut receives = Self {
-            tokens,
-            turns,
-            free: 0,
-            last_free: 0,
-            next,
-            outstanding: 0,
-            limit: N,
-            generation,
-        };
-        receives.free_all();
-        receives
+    pub fn fixed(generation: Generation) -> Self {
+        Self::sized(generation, N)
+    }
+}
+
+impl<T, L: Storage> Receives<T, L> {
+    /// A ledger for so many receives, or as many as its array has.
+    pub(crate) fn sized(generation: Generation, count: usize) -> Self {
+        let (tokens, turns) = (Items::make(count, |_| None), Items::make(count, |_| 0));
+        let (next, limit) = (Items::make(count, following), count.min(L::MOST as usize));
+        let last_free = next.len().saturating_sub(1);
+        Self { tokens, turns, free: 0, last_free, next, outstanding: 0, limit, generation }
+    }
+
+    /// The bits of a request's number that are the index of its slot. The others count how often the slot was posted and
+    /// retired, so that a completion which is given twice retires nothing the second time.
+    fn index_bits(&self) -> u32 {
+        usize::BITS - self.tokens.len().saturating_sub(1).leading_zeros()
     }
 
     /// How many receives are outstanding: posted, and not retired.
@@ -75,27 +94,27 @@ impl<T, const N: usize> Receives<T, N> {
 
     /// How many more can be posted.
     #[must_use]
-    pub const fn free(&self) -> usize {
+    pub const fn available(&self) -> usize {
         self.limit.saturating_sub(self.outstanding)
     }
 
-    /// Allows at most `limit` receives to be outstanding, and never more than `N`. If more are already, posts are refused
-    /// until enough of them are retired.
-    pub const fn set_limit(&mut self, limit: usize) {
-        self.limit = if limit < N { limit } else { N };
+    /// Allows at most `limit` receives to be outstanding, and never more than its capacity. If more are already, posts are
+    /// refused until enough of them are retired.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.min(self.tokens.len());
     }
 
     /// Posts a receive with a token.
     ///
     /// # Errors
-    /// The receive was refused. [`Refused::QueueFull`]: the ledger is full, or the queue is. A receive that the queue pair
+    /// The receive was refused. [`WrError::QueueFull`]: the ledger is full, or the queue is. A receive that the queue pair
     /// would [never take](Post::check_recv) is refused for that reason, also while the ledger is full.
-    pub fn post<P>(&mut self, qp: &mut P, sges: &[Sge], token: T) -> Result<(), NotPosted<T>>
+    pub fn post<P>(&mut self, qp: &mut P, sges: &[Sge], token: T) -> Result<(), NotPostedError<T>>
     where
         P: Post + ?Sized,
     {
-        if self.free() == 0 {
-            return Err(NotPosted { token, why: full(qp.check_recv(&RecvWr::new(0, sges))) });
+        if self.available() == 0 {
+            return Err(NotPostedError { token, why: full(qp.check_recv(&RecvWr::new(0, sges))) });
         }
         self.post_by(sges, token, |list| qp.post_recv(list))
     }
@@ -109,13 +128,13 @@ impl<T, const N: usize> Receives<T, N> {
         sges: &[Sge],
         token: T,
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
-    ) -> Result<(), NotPosted<T>> {
-        if self.free() == 0 {
-            return Err(NotPosted { token, why: Refused::QueueFull });
+    ) -> Result<(), NotPostedError<T>> {
+        if self.available() == 0 {
+            return Err(NotPostedError { token, why: WrError::QueueFull });
         }
         let wr_id = self.wr_id(self.free);
         if let Err(why) = posted_alone(post(&[RecvWr::new(wr_id, sges)])) {
-            return Err(NotPosted { token, why });
+            return Err(NotPostedError { token, why });
         }
         let index = self.note();
         self.tokens[index] = Some(token);
@@ -128,16 +147,13 @@ impl<T, const N: usize> Receives<T, N> {
     /// # Errors
     /// A receive was refused ([Q4](cq_core::contract#q4)). Those before it are posted; it and those after it are not, and
     /// no token was asked for.
-    pub fn post_list<P>(
+    pub fn post_list<P: Post + ?Sized>(
         &mut self,
         qp: &mut P,
         list: &mut [RecvWr<'_>],
         token: impl FnMut(usize) -> T,
-    ) -> Result<(), PostError>
-    where
-        P: Post + ?Sized,
-    {
-        let (list, rest) = list.split_at_mut(self.free().min(list.len()));
+    ) -> Result<(), PostError> {
+        let (list, rest) = list.split_at_mut(self.available().min(list.len()));
         let posted = self.post_fitting(list, token, |list| qp.post_recv(list));
         posted.before(rest.first().map(|wr| qp.check_recv(wr)))
     }
@@ -152,7 +168,7 @@ impl<T, const N: usize> Receives<T, N> {
         token: impl FnMut(usize) -> T,
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
-        let (list, rest) = list.split_at_mut(self.free().min(list.len()));
+        let (list, rest) = list.split_at_mut(self.available().min(list.len()));
         self.post_fitting(list, token, post).before((!rest.is_empty()).then_some(Ok(())))
     }
 
@@ -185,16 +201,13 @@ impl<T, const N: usize> Receives<T, N> {
     ///
     /// # Errors
     /// A receive was refused. Those before it are posted.
-    pub fn fill<P>(
+    pub fn fill<P: Post + ?Sized>(
         &mut self,
         qp: &mut P,
         count: usize,
         sge: impl FnMut(usize) -> Sge,
         token: impl FnMut(usize) -> T,
-    ) -> Result<(), PostError>
-    where
-        P: Post + ?Sized,
-    {
+    ) -> Result<(), PostError> {
         self.fill_by(count, sge, token, |list| qp.post_recv(list))
     }
 
@@ -228,7 +241,7 @@ impl<T, const N: usize> Receives<T, N> {
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> Option<Received<'w, T>> {
         let index = self.slot_of(wc)?;
         self.turns[index] = self.turns[index].wrapping_add(1);
-        if self.outstanding == N {
+        if self.outstanding == self.tokens.len() {
             self.free = index;
         } else {
             self.next[self.last_free] = index as u32;
@@ -242,8 +255,8 @@ impl<T, const N: usize> Receives<T, N> {
     #[inline]
     pub(crate) fn slot_of(&self, wc: &Wc) -> Option<usize> {
         let number = self.generation.number_of(Direction::Receive, wc)?;
-        let index = (number & ((1 << Self::INDEX_BITS) - 1)) as usize;
-        let is_outstanding = index < N && self.turns[index] & 1 == 1;
+        let index = (number & ((1 << self.index_bits()) - 1)) as usize;
+        let is_outstanding = self.turns.get(index)? & 1 == 1;
         (is_outstanding && self.wr_id(index) == wc.wr_id()).then_some(index)
     }
 
@@ -256,9 +269,11 @@ impl<T, const N: usize> Receives<T, N> {
     }
 
     /// The first half of [`restart`](Self::restart), which runs no code of the caller.
-    pub(crate) const fn give_up(&mut self, generation: Generation) {
-        (self.turns, self.outstanding, self.generation) = ([0; N], 0, generation);
-        self.free_all();
+    pub(crate) fn give_up(&mut self, generation: Generation) {
+        (self.outstanding, self.generation) = (0, generation);
+        (self.free, self.last_free) = (0, self.tokens.len().saturating_sub(1));
+        self.turns.fill(0);
+        self.next.iter_mut().enumerate().for_each(|(index, next)| *next = following(index));
     }
 
     /// The second half, before anything is posted.
@@ -266,25 +281,15 @@ impl<T, const N: usize> Receives<T, N> {
         Exhausted(self.tokens())
     }
 
-    /// Links all slots as free.
-    const fn free_all(&mut self) {
-        (self.free, self.last_free) = (0, N.saturating_sub(1));
-        let mut index = 0;
-        while index < N {
-            self.next[index] = index as u32 + 1;
-            index += 1;
-        }
-    }
-
     /// The free slot behind this one.
-    const fn after(&self, index: usize) -> usize {
+    fn after(&self, index: usize) -> usize {
         self.next[index] as usize
     }
 
     /// The `wr_id` of the receive that is outstanding in this slot, or will be posted there next.
-    const fn wr_id(&self, index: usize) -> u64 {
+    fn wr_id(&self, index: usize) -> u64 {
         let turn = self.turns[index] | 1;
-        let number = turn << Self::INDEX_BITS | index as u32;
+        let number = turn << self.index_bits() | index as u32;
         self.generation.wr_id(Direction::Receive, number)
     }
 
@@ -299,13 +304,18 @@ impl<T, const N: usize> Receives<T, N> {
     }
 
     /// Counts a receive that was posted, in the first free slot. Returns the slot.
-    const fn note(&mut self) -> usize {
+    fn note(&mut self) -> usize {
         let index = self.free;
         self.free = self.after(index);
         self.turns[index] |= 1;
         self.outstanding += 1;
         index
     }
+}
+
+/// The slot behind this one, while all are free.
+fn following(index: usize) -> u32 {
+    index as u32 + 1
 }
 
 #[cfg(test)]

@@ -12,18 +12,28 @@ pub(crate) use self::completed::Covered;
 use self::completed::Outcome;
 pub use self::completed::Retired;
 use super::reap::{ReapError, Reaped, post_or_reap};
-use super::{Direction, Exhausted, Generation, NotPosted, Posted, full, posted_alone};
+use super::{
+    Array, Direction, Exhausted, Generation, Items, NotPostedError, Posted, Storage, full,
+    posted_alone,
+};
 use crate::polling::PollWc;
 #[cfg(target_has_atomic = "32")]
-use crate::post::Refused;
+use crate::post::WrError;
 use crate::post::{Post, PostError};
 use crate::wr::{SendFlags, SendWr};
 
-/// The requests that are outstanding on a send queue, at most `N`, each with a token. See [the module](super).
+/// The requests that are outstanding on a send queue, each with a token. Where it keeps the tokens, `L`, is the `Heap`, or
+/// without the feature `alloc` an [`Array`].
+///
+/// See [the module](crate::ledger) for an example.
 #[derive(Debug)]
-pub struct Sends<T, const N: usize> {
+pub struct Sends<
+    T,
+    #[cfg(feature = "alloc")] L: Storage = super::Heap,
+    #[cfg(not(feature = "alloc"))] L: Storage,
+> {
     /// A ring. Outstanding requests have a token, except a marker and those whose closure panicked.
-    tokens: [Option<T>; N],
+    tokens: Items<Option<T>, L>,
     /// Index of the oldest outstanding request, and its number among all of this generation, modulo 2³².
     oldest: usize,
     number: u32,
@@ -32,17 +42,19 @@ pub struct Sends<T, const N: usize> {
     completed: usize,
     failed: usize,
     /// How they have failed; SUCCESS for all others.
-    outcomes: [Outcome; N],
+    outcomes: Items<Outcome, L>,
     /// The number of the queue pair, once a request has failed.
     qp_num: u32,
     limit: usize,
+    /// The most requests from one signaled one to the next: half as many.
+    interval: usize,
     /// The number of requests since the last signaled one.
     unsignaled: usize,
     generation: Generation,
 }
 
 /// A send request that has completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent<T> {
     /// The token that it was posted with.
     pub token: T,
@@ -50,22 +62,30 @@ pub struct Sent<T> {
     pub result: Result<(), Failed>,
 }
 
-impl<T, const N: usize> Sends<T, N> {
-    /// A ledger without requests, for a queue pair whose `max_send_wr` is at least `N` or the
+impl<T, const N: usize> Sends<T, Array<N>> {
+    /// A ledger without requests in an array, for a queue pair whose `max_send_wr` is at least `N` or the
     /// [limit](Self::set_limit). All requests of the queue must be posted through it.
     #[must_use]
-    pub const fn new(generation: Generation) -> Self {
-        const { assert!(N <= 1 << 31, "a ledger holds up to 2^31 requests") };
+    pub fn fixed(generation: Generation) -> Self {
+        Self::sized(generation, N)
+    }
+}
+
+impl<T, L: Storage> Sends<T, L> {
+    /// A ledger for so many requests, or as many as its array has.
+    pub(crate) fn sized(generation: Generation, count: usize) -> Self {
+        let limit = count.min(L::MOST as usize);
         Self {
-            tokens: [const { None }; N],
+            tokens: Items::make(count, |_| None),
             oldest: 0,
             number: 0,
             outstanding: 0,
             completed: 0,
             failed: 0,
-            outcomes: [Outcome::SUCCESS; N],
+            outcomes: Items::make(count, |_| Outcome::SUCCESS),
             qp_num: 0,
-            limit: N,
+            limit,
+            interval: limit / 2,
             unsignaled: 0,
             generation,
         }
@@ -79,15 +99,16 @@ impl<T, const N: usize> Sends<T, N> {
 
     /// How many more can be posted.
     #[must_use]
-    pub const fn free(&self) -> usize {
+    pub const fn available(&self) -> usize {
         self.limit.saturating_sub(self.outstanding)
     }
 
-    /// Allows at most `limit` requests to be outstanding, and never more than `N`. If more are already, posts are refused
-    /// until enough of them are retired. Lower it only while the last request is signaled: otherwise nothing may be left
-    /// that completes.
-    pub const fn set_limit(&mut self, limit: usize) {
-        self.limit = if limit < N { limit } else { N };
+    /// Allows at most `limit` requests to be outstanding, and never more than its capacity. If more are already, posts are
+    /// refused until enough of them are retired. Lower it only while the last request is signaled: otherwise nothing may be
+    /// left that completes.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.min(self.tokens.len());
+        self.interval = self.limit / 2;
     }
 
     /// Whether the next request will be signaled even if the caller does not ask for it.
@@ -98,27 +119,27 @@ impl<T, const N: usize> Sends<T, N> {
 
     /// With so many outstanding, of which so many follow the last signaled one.
     const fn must_signal_at(&self, outstanding: usize, unsignaled: usize) -> bool {
-        unsignaled + 1 >= self.limit / 2 || outstanding + 1 >= self.limit
+        unsignaled + 1 >= self.interval || self.limit.saturating_sub(outstanding) <= 1
     }
 
     /// Posts a request with a token. Its `wr_id` is replaced. If it is unsignaled, the ledger signals it where
     /// [necessary](Self::must_signal).
     ///
     /// # Errors
-    /// The request was refused. [`QueueFull`](crate::post::Refused::QueueFull): the ledger is full, or the queue is. A
+    /// The request was refused. [`QueueFull`](crate::post::WrError::QueueFull): the ledger is full, or the queue is. A
     /// request that the queue pair would [never take](Post::check_send) is refused for that reason, also while the ledger is
     /// full.
-    pub fn post<P>(&mut self, qp: &mut P, wr: SendWr<'_>, token: T) -> Result<(), NotPosted<T>>
+    pub fn post<P>(&mut self, qp: &mut P, wr: SendWr<'_>, token: T) -> Result<(), NotPostedError<T>>
     where
         P: Post + ?Sized,
     {
-        if self.free() == 0 {
-            return Err(NotPosted { token, why: full(qp.check_send(&wr)) });
+        if self.available() == 0 {
+            return Err(NotPostedError { token, why: full(qp.check_send(&wr)) });
         }
         let mut list = [wr];
         self.prepare(&mut list);
         if let Err(why) = posted_alone(qp.post_send(&list)) {
-            return Err(NotPosted { token, why });
+            return Err(NotPostedError { token, why });
         }
         let index = self.index(self.outstanding);
         self.note(&list);
@@ -132,23 +153,21 @@ impl<T, const N: usize> Sends<T, N> {
     /// # Errors
     /// A request was refused ([Q4](cq_core::contract#q4)). Those before it are posted; it and those after it are not, and
     /// no token was asked for.
-    pub fn post_list<P>(
+    pub fn post_list<P: Post + ?Sized>(
         &mut self,
         qp: &mut P,
         list: &mut [SendWr<'_>],
         mut token: impl FnMut(usize) -> T,
-    ) -> Result<(), PostError>
-    where
-        P: Post + ?Sized,
-    {
-        let (list, rest) = list.split_at_mut(self.free().min(list.len()));
+    ) -> Result<(), PostError> {
+        let (list, rest) = list.split_at_mut(self.available().min(list.len()));
         self.prepare(list);
         let posted = Posted::of(list, |list| qp.post_send(list));
         let before = self.outstanding;
         // All are counted before the caller's code runs, which may panic.
         self.note(&list[..posted.count]);
         for nth in 0..posted.count {
-            self.tokens[self.index(before + nth)] = Some(token(nth));
+            let index = self.index(before + nth);
+            self.tokens[index] = Some(token(nth));
         }
         posted.before(rest.first().map(|wr| qp.check_send(wr)))
     }
@@ -156,10 +175,7 @@ impl<T, const N: usize> Sends<T, N> {
     /// Posts an empty signaled send without a token, if the last request that is outstanding is unsignaled. Its completion
     /// covers that one: the flushed one, in ERR.
     #[cfg(target_has_atomic = "32")]
-    pub(crate) fn post_marker<P>(&mut self, qp: &mut P) -> Result<(), Refused>
-    where
-        P: Post + ?Sized,
-    {
+    pub(crate) fn post_marker<P: Post + ?Sized>(&mut self, qp: &mut P) -> Result<(), WrError> {
         // There is a free slot: the request that fills a ledger is signaled.
         if self.unsignaled == 0 {
             return Ok(());
@@ -179,7 +195,7 @@ impl<T, const N: usize> Sends<T, N> {
     ///
     /// # Errors
     /// The request was refused, the completion queue failed, or `reaped` ended the wait. The token is returned.
-    pub fn post_or_reap<P, C>(
+    pub fn post_or_reap<P: Post + ?Sized, C: PollWc>(
         &mut self,
         qp: &mut P,
         wr: SendWr<'_>,
@@ -187,11 +203,7 @@ impl<T, const N: usize> Sends<T, N> {
         cq: &mut CompletionQueue<C>,
         buffer: &mut [Wc],
         reaped: impl FnMut(Reaped<'_, Sent<T>>) -> ControlFlow<()>,
-    ) -> Result<(), NotPosted<T, ReapError>>
-    where
-        P: Post + ?Sized,
-        C: PollWc,
-    {
+    ) -> Result<(), NotPostedError<T, ReapError>> {
         let post = |sends: &mut Self, token| sends.post(qp, wr, token);
         post_or_reap(self, token, cq, buffer, post, reaped)
     }
@@ -217,15 +229,16 @@ impl<T, const N: usize> Sends<T, N> {
         let given_up = GivenUp { first: self.oldest, count: self.outstanding };
         (self.oldest, self.outstanding) = (self.index(self.outstanding), 0);
         (self.number, self.unsignaled, self.generation) = (0, 0, generation);
-        (self.completed, self.failed, self.outcomes) = (0, 0, [Outcome::SUCCESS; N]);
+        (self.completed, self.failed) = (0, 0);
+        self.outcomes.fill(Outcome::SUCCESS);
         given_up
     }
 
     /// The second half.
     pub(crate) fn discard(&mut self, given_up: GivenUp) -> impl Iterator<Item = T> {
         let GivenUp { first, count } = given_up;
-        let indices = (0..count).map(move |nth| wrapped::<N>(first + nth));
-        Exhausted(indices.filter_map(|index| self.tokens[index].take()))
+        let (tokens, len) = (&mut self.tokens, self.outcomes.len());
+        Exhausted((0..count).filter_map(move |nth| tokens[wrapped(first + nth, len)].take()))
     }
 
     /// Takes the tokens of all outstanding requests, which stay outstanding.
@@ -240,8 +253,8 @@ impl<T, const N: usize> Sends<T, N> {
     }
 
     /// The index of the request that is posted after `outstanding` others.
-    const fn index(&self, outstanding: usize) -> usize {
-        wrapped::<N>(self.oldest + outstanding)
+    fn index(&self, outstanding: usize) -> usize {
+        wrapped(self.oldest + outstanding, self.tokens.len())
     }
 
     /// Gives the requests their `wr_id` and their signals. There is a free slot for each.
@@ -282,9 +295,9 @@ pub(crate) struct GivenUp {
     count: usize,
 }
 
-/// An index less than twice the length of the ring.
-const fn wrapped<const N: usize>(index: usize) -> usize {
-    if index < N { index } else { index - N }
+/// The index in a ring of this length, of one less than twice that.
+const fn wrapped(index: usize, len: usize) -> usize {
+    if index < len { index } else { index - len }
 }
 
 /// How many requests follow the last signaled one, once `wr` is posted.

@@ -3,9 +3,7 @@
 cq_core::foreign_flags! {
     /// `enum ibv_access_flags`: the permitted accesses to registered memory, or of a peer through a queue pair. Unknown
     /// bits are kept ([C3](cq_core::contract#c3)).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub struct Access: u32 {
+    pub struct Access("ibv_access_flags"): u32 {
         /// Local requests may write to the memory: receives, READs and atomics.
         const LOCAL_WRITE = 1;
         /// Peers may write to the memory.

@@ -1,18 +1,23 @@
 //! The attributes of a queue pair.
 
+use core::time::Duration;
+
+use super::state::ONLY_RELIABLE;
 use crate::sentences::numbered_sentences;
-use crate::setup::port::is_mtu;
 use crate::setup::{
-    Access, AddressVector, DeviceError, Endpoint, Errno, Port, QpAttrMask, QpState, QpType,
+    Access, AckTimeout, AddressVector, DeviceError, Endpoint, Errno, Mtu, Port, QpAttrMask,
+    QpState, QpType, RnrTimer,
 };
 
 /// Declares the attributes: a field, the methods that set each, and those that go through all of them.
 macro_rules! attributes {
     ($(#[$meta:meta])* $attrs:ident { $($(#[$doc:meta])* $name:ident: $type:ty => $flag:ident;)+ }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[doc(alias = "ibv_qp_attr")]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[must_use]
+        #[non_exhaustive]
         pub struct $attrs {
             $($(#[$doc])* pub $name: Option<$type>,)+
         }
@@ -48,7 +53,7 @@ macro_rules! attributes {
             }
 
             /// These attributes, and those of `before` that are not among them.
-            pub fn over(self, before: Self) -> Self {
+            pub fn or(self, before: Self) -> Self {
                 Self { $($name: self.$name.or(before.$name)),+ }
             }
         }
@@ -62,12 +67,12 @@ attributes! {
     /// ```
     /// use cq_verbs::setup::{Access, QpAttr, QpAttrMask, QpState, QpType};
     ///
-    /// let attr = QpAttr::to(QpState::INIT).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
+    /// let attr = QpAttr::new().state(QpState::INIT).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
     /// assert!(attr.mask().contains(QpAttrMask::PORT));
-    /// assert_eq!(attr.check(QpState::RESET, QpType::Rc), Ok(QpState::INIT));
+    /// assert_eq!(attr.check(QpState::RESET, QpType::RC), Ok(QpState::INIT));
     ///
     /// let without = attr.without(QpAttrMask::PORT);
-    /// let error = without.check(QpState::RESET, QpType::Rc).unwrap_err();
+    /// let error = without.check(QpState::RESET, QpType::RC).unwrap_err();
     /// assert_eq!(error.to_string(), "going from RESET to INIT also needs PORT");
     /// ```
     QpAttr {
@@ -87,8 +92,8 @@ attributes! {
         qkey: u32 => QKEY;
         /// The path to the peer's port.
         av: AddressVector => AV;
-        /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes.
-        path_mtu: u32 => PATH_MTU;
+        /// Path MTU.
+        path_mtu: Mtu => PATH_MTU;
         /// The peer's queue pair number.
         dest_qp_num: u32 => DEST_QPN;
         /// First packet sequence number to receive, of 24 bits.
@@ -101,11 +106,10 @@ attributes! {
         /// The maximum of outstanding READs and atomics of this queue pair, at most the peer's `max_dest_rd_atomic`. With 0
         /// none can be posted ([Q7](cq_core::contract#q7)).
         max_rd_atomic: u8 => MAX_QP_RD_ATOMIC;
-        /// The time that the peer waits before it retries where no receive is posted: 1 to 31 for 0.01 ms to 491.52 ms, 0
-        /// for 655.36 ms, which connecting by addresses sets.
-        min_rnr_timer: u8 => MIN_RNR_TIMER;
-        /// The time to wait for an answer before a retry: 4.096 us · 2^`timeout` for 1 to 31, 0 for no limit.
-        timeout: u8 => TIMEOUT;
+        /// The time that the peer waits before it retries where no receive is posted.
+        min_rnr_timer: RnrTimer => MIN_RNR_TIMER;
+        /// The time to wait for an answer before a retry.
+        timeout: AckTimeout => TIMEOUT;
         /// The number of retries where the peer does not answer: 0 to 7. (Soft-RoCE takes 7 for no limit.)
         retry_cnt: u8 => RETRY_CNT;
         /// The number of retries where no receive is posted: 0 to 6, or 7 for no limit.
@@ -114,48 +118,44 @@ attributes! {
 }
 
 impl QpAttr {
-    /// The transition to this state, without further attributes.
-    pub const fn to(state: QpState) -> Self {
-        Self::new().state(state)
-    }
-
     /// RESET→INIT, with all attributes that a connection requires.
     pub const fn init(port: &Port, access: Access) -> Self {
-        Self::to(QpState::INIT).pkey_index(0).port(port.number).access(access)
+        Self::new().state(QpState::INIT).pkey_index(0).port(port.number).access(access)
     }
 
     /// INIT→RTR, with all attributes that a reliable connection requires. The path MTU is one that both ports allow,
-    /// and the peer may have one READ or atomic outstanding. An MTU of the peer that is none is given as it is, and
-    /// [`check`](Self::check) refuses it.
+    /// the peer may have one READ or atomic outstanding, and waits 0.64 ms for a receive.
     pub fn rtr(port: &Port, peer: &Endpoint) -> Self {
-        let mtu = if is_mtu(peer.mtu) { port.mtu.min(peer.mtu) } else { peer.mtu };
-        Self::to(QpState::RTR)
-            .av(AddressVector::of(port, peer.gid, peer.lid))
-            .path_mtu(mtu)
+        const RNR: RnrTimer = RnrTimer::at_least(Duration::from_micros(640));
+        Self::new()
+            .state(QpState::RTR)
+            .av(AddressVector::new(port, peer.gid, peer.lid))
+            .path_mtu(port.mtu.min(peer.mtu))
             .dest_qp_num(peer.qp_num)
             .rq_psn(peer.psn)
             .max_dest_rd_atomic(1)
-            .min_rnr_timer(12)
+            .min_rnr_timer(RNR)
     }
 
     /// RTR→RTS, with all attributes that a reliable connection requires: sends wait for receives without limit, and for
     /// a peer that does not answer for some seconds at most; the first packet is number 0; one READ or atomic may be
     /// outstanding.
     pub const fn rts() -> Self {
-        Self::to(QpState::RTS).timeout(14).retry_cnt(7).rnr_retry(7).sq_psn(0).max_rd_atomic(1)
+        const ACK: AckTimeout = AckTimeout::at_least(Duration::from_millis(67));
+        Self::new()
+            .state(QpState::RTS)
+            .timeout(ACK)
+            .retry_cnt(7)
+            .rnr_retry(7)
+            .sq_psn(0)
+            .max_rd_atomic(1)
     }
 
     /// The attributes among these that only a reliable connection has are dropped, if this type is another.
-    pub const fn of_type(self, qp_type: QpType) -> Self {
-        const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
-            .union(QpAttrMask::MIN_RNR_TIMER)
-            .union(QpAttrMask::TIMEOUT)
-            .union(QpAttrMask::RETRY_CNT)
-            .union(QpAttrMask::RNR_RETRY)
-            .union(QpAttrMask::MAX_QP_RD_ATOMIC);
+    pub const fn for_type(self, qp_type: QpType) -> Self {
         match qp_type {
-            QpType::Rc => self,
-            QpType::Uc | QpType::Ud => self.without(RELIABLE),
+            QpType::RC => self,
+            _ => self.without(ONLY_RELIABLE),
         }
     }
 
@@ -176,11 +176,8 @@ impl QpAttr {
         if !superfluous.is_empty() {
             return Err(ModifyError::Superfluous { from, to, superfluous });
         }
-        match self.cur_state {
-            Some(claimed) if claimed != from => {
-                return Err(ModifyError::NotIn { is: from, claimed });
-            }
-            _ => {}
+        if let Some(claimed) = self.cur_state.filter(|claimed| *claimed != from) {
+            return Err(ModifyError::NotIn { is: from, claimed });
         }
         self.check_values()?;
         Ok(to)
@@ -188,38 +185,27 @@ impl QpAttr {
 
     fn check_values(&self) -> Result<(), ModifyError> {
         const BITS24: u32 = (1 << 24) - 1;
-        let (bits24, five_bits) = ("it has 24 bits", "0 to 31");
+        let bits24 = "it has 24 bits";
         let byte = |value: Option<u8>| value.map(u32::from);
         let ranges = [
             (QpAttrMask::DEST_QPN, self.dest_qp_num, BITS24, bits24),
             (QpAttrMask::RQ_PSN, self.rq_psn, BITS24, bits24),
             (QpAttrMask::SQ_PSN, self.sq_psn, BITS24, bits24),
-            (QpAttrMask::MIN_RNR_TIMER, byte(self.min_rnr_timer), 31, five_bits),
-            (QpAttrMask::TIMEOUT, byte(self.timeout), 31, five_bits),
             (QpAttrMask::RETRY_CNT, byte(self.retry_cnt), 7, "0 to 7"),
             (QpAttrMask::RNR_RETRY, byte(self.rnr_retry), 7, "0 to 7"),
         ];
         for (attr, value, max, allowed) in ranges {
-            match value {
-                Some(value) if value > max => {
-                    return Err(ModifyError::BadValue { attr, value, allowed });
-                }
-                _ => {}
+            if let Some(value) = value.filter(|value| *value > max) {
+                return Err(ModifyError::BadValue { attr, value, allowed });
             }
         }
-        match self.path_mtu {
-            Some(value) if !is_mtu(value) => {
-                let (attr, allowed) = (QpAttrMask::PATH_MTU, "256, 512, 1024, 2048 or 4096");
-                Err(ModifyError::BadValue { attr, value, allowed })
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
 /// Why a queue pair could not be modified ([Q1](cq_core::contract#q1)). Nothing was changed, unless
 /// the error of a transport ([`Device`](Self::Device)) is documented to say otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ModifyError {

@@ -4,7 +4,7 @@ cq_core::foreign_number! {
     /// `enum ibv_atomic_cap`: the scope in which COMP_SWAP and FETCH_ADD are atomic. Any number is legal
     /// ([C3](cq_core::contract#c3)).
     #[derive(Default)]
-    AtomicCap, "unknown" {
+    AtomicCap("ibv_atomic_cap"), "unknown" {
         /// Atomics are not supported.
         NONE = 0, "no atomics";
         /// Among the queue pairs of the device.
@@ -16,7 +16,17 @@ cq_core::foreign_number! {
 
 /// The device's limits and capabilities: `struct ibv_device_attr`, and some of `ibv_device_attr_ex`. A `max_` field is a
 /// maximum; what a device does not report is 0. Transports start from the default, which supports nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// ```
+/// use cq_verbs::setup::{AtomicCap, DeviceAttr};
+///
+/// let mut attr = DeviceAttr::default();
+/// attr.max_cqe = 4096;
+/// assert_eq!((attr.atomic_cap, attr.max_qp), (AtomicCap::NONE, 0));
+/// ```
+#[doc(alias = "ibv_device_attr")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DeviceAttr {
     /// Queue pairs.

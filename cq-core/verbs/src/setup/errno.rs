@@ -79,3 +79,10 @@ impl fmt::Display for Errno {
         }
     }
 }
+
+#[cfg(feature = "std")]
+impl From<Errno> for std::io::Error {
+    fn from(Errno(number): Errno) -> Self {
+        Self::from_raw_os_error(number)
+    }
+}

@@ -4,7 +4,7 @@
 use core::fmt;
 
 use crate::sentences::{from, numbered_sentences};
-use crate::setup::{Errno, Gid, Limit, ModifyError};
+use crate::setup::{Errno, Gid, LimitKind, ModifyError, QpType};
 
 /// Why a transport, its device or the system refused: a sentence, and the error number. Each transport has its own.
 ///
@@ -106,22 +106,22 @@ impl core::error::Error for DeviceError {}
 /// Why an object could not be created.
 ///
 /// ```
-/// use cq_verbs::setup::{CreateError, Errno, Limit};
+/// use cq_verbs::setup::{CreateError, Errno, LimitKind};
 ///
-/// let error = CreateError::TooMany { what: Limit::Cqe, asked: 1 << 20, max: 65536 };
+/// let error = CreateError::TooMany { what: LimitKind::Cqe, asked: 1 << 20, max: 65536 };
 /// assert_eq!(error.to_string(), "1048576 completion queue entries exceed the device's maximum of 65536");
 /// assert_eq!(error.errno(), Errno::EINVAL);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CreateError {
     /// A queue needs a capacity of at least 1.
-    Zero(Limit),
+    Zero(LimitKind),
     /// More than the device allows.
     TooMany {
         /// The limit.
-        what: Limit,
+        what: LimitKind,
         /// How many were requested.
         asked: u32,
         /// The maximum.
@@ -130,7 +130,7 @@ pub enum CreateError {
     /// The device's table has no free entry.
     TableFull {
         /// The limit.
-        what: Limit,
+        what: LimitKind,
         /// The size of the table.
         max: u32,
     },
@@ -139,6 +139,8 @@ pub enum CreateError {
     OtherContext,
     /// A shared receive queue was given for an unreliable connection.
     OwnReceives,
+    /// Queue pairs of this type are not supported: it is not among the [known ones](QpType::KNOWN).
+    UnknownType(QpType),
     /// The device refused.
     Refused(DeviceError),
 }
@@ -152,12 +154,13 @@ numbered_sentences!(
         Self::OtherContext => Errno::EINVAL,
             ("its queue or channel was made by another opening of the device: create both with the same one");
         Self::OwnReceives => Errno::EOPNOTSUPP, ("an unreliable connection can't use a shared receive queue: leave it out");
+        Self::UnknownType(of) => Errno::EOPNOTSUPP, ("queue pairs of type {} are not supported: use RC, UC or UD", of.0);
         Self::Refused(error) => error.errno(), ("{error}");
     }
 );
 
 /// Why memory could not be registered ([Q10](cq_core::contract#q10)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RegisterError {
@@ -209,7 +212,7 @@ numbered_sentences!(
 );
 
 /// Why a completion queue could not be resized ([Q12](cq_core::contract#q12)). Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ResizeError {
@@ -246,7 +249,7 @@ numbered_sentences!(
 );
 
 /// Why the events of a completion queue could not be moderated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ModerateError {
@@ -265,7 +268,7 @@ numbered_sentences!(
 );
 
 /// Why the limit of a shared receive queue could not be armed ([Q9](cq_core::contract#q9)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ArmLimitError {
@@ -289,7 +292,7 @@ numbered_sentences!(
 );
 
 /// Why an address handle could not be created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AddressError {

@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Limit {
+pub enum LimitKind {
     /// Entries of a completion queue.
     Cqe,
     /// Requests of a send queue.
@@ -35,9 +35,11 @@ pub enum Limit {
     MemoryRegions,
     /// Protection domains of a process.
     ProtectionDomains,
+    /// Completion vectors of the device.
+    CompletionVectors,
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for LimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cqe => "completion queue entries",
@@ -54,6 +56,7 @@ impl fmt::Display for Limit {
             Self::Channels => "channels and open contexts",
             Self::MemoryRegions => "memory regions and windows",
             Self::ProtectionDomains => "protection domains",
+            Self::CompletionVectors => "completion vectors",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! How memory of a device is allocated.
 
-/// How [`allocate_with`](crate::device::ProtectionDomain::allocate_with) allocates memory. By default each page comes when
+/// How [`allocate_with`](crate::device::DevicePd::allocate_with) allocates memory. By default each page comes when
 /// it is first used, which costs a page fault for every 4 KiB; see sizing
 /// for what the options save, and what they cost.
 ///
@@ -11,7 +11,8 @@
 /// assert!(options.huge_pages && options.prefault);
 /// assert_eq!(MemoryOptions::new(), MemoryOptions::default());
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct MemoryOptions {
@@ -31,7 +32,7 @@ impl MemoryOptions {
     /// Asks for huge pages, of 2 MiB on most machines: fewer page faults, and fewer misses of the TLB, the processor's
     /// and the device's. It is a hint: where the system has no huge pages, or the memory is smaller than one, the memory
     /// has ordinary pages, and no error is reported. Pages of a reserved pool (hugetlbfs) are not used; a program that
-    /// has them maps them, and [registers](crate::device::ProtectionDomain::register) them.
+    /// has them maps them, and [registers](crate::device::DevicePd::register) them.
     #[must_use]
     pub const fn huge_pages(mut self) -> Self {
         self.huge_pages = true;

@@ -1,10 +1,10 @@
 //! Ports of a device, paths to them, and the ends of connections.
 
-use crate::setup::{Gid, GlobalRoute};
+use crate::setup::{Gid, GlobalRoute, Mtu, MtuError};
 
 cq_core::foreign_number! {
     /// `enum ibv_port_state`. Any number is legal ([C3](cq_core::contract#c3)).
-    PortState, "unknown" {
+    PortState("ibv_port_state", "ibv_port_state_str"), "unknown" {
         /// No state change.
         NOP = 0, "no state change (NOP)";
         /// No link.
@@ -25,7 +25,19 @@ cq_core::foreign_number! {
 /// # Staleness
 /// Cables, subnet managers and network addresses change a port: query it again after an asynchronous event that names
 /// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use cq_verbs::setup::{AddressVector, Port, PortState};
+///
+/// let mut port = Port::new(1);
+/// (port.lid, port.gid_index) = (7, 2);
+/// assert_eq!((port.state, port.number), (PortState::ACTIVE, 1));
+/// // A peer in the same subnet, by its LID.
+/// assert_eq!(AddressVector::new(&port, port.gid, 9).route, None);
+/// ```
+#[doc(alias("ibv_port_attr", "ibv_mtu"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Port {
     /// Its number, from 1.
@@ -38,8 +50,8 @@ pub struct Port {
     pub gid: Gid,
     /// The index of that GID in the port's table.
     pub gid_index: u8,
-    /// The MTU in force: 256, 512, 1024, 2048 or 4096 bytes.
-    pub mtu: u32,
+    /// The MTU in force.
+    pub mtu: Mtu,
     /// The longest message, in bytes.
     pub max_msg_size: u64,
     /// Whether the link layer is Ethernet (RoCE): peers are reached by GIDs only.
@@ -56,7 +68,7 @@ impl Port {
             lid: 0,
             gid: Gid([0; 16]),
             gid_index: 0,
-            mtu: 4096,
+            mtu: Mtu::MTU_4096,
             max_msg_size: 0,
             is_ethernet: false,
         }
@@ -64,8 +76,20 @@ impl Port {
 }
 
 /// `struct ibv_ah_attr`: the path from a local port to a remote one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+///
+/// ```
+/// use std::net::Ipv4Addr;
+///
+/// use cq_verbs::setup::{AddressVector, Gid, Port};
+///
+/// let peer = Gid::from(Ipv4Addr::new(10, 0, 0, 2));
+/// let path = AddressVector::new(&Port::new(1), peer, 0);
+/// assert_eq!(path.route.map(|route| (route.gid, route.hop_limit)), Some((peer, 64)));
+/// ```
+#[doc(alias = "ibv_ah_attr")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct AddressVector {
     /// The local port, from 1.
     pub port: u8,
@@ -78,9 +102,11 @@ pub struct AddressVector {
 }
 
 impl AddressVector {
+    crate::setters! { port: u8; lid: u16; sl: u8; route: Option<GlobalRoute>; }
+
     /// The path from this port to one with these identifiers: by the global one on Ethernet, or if `lid` is 0.
     #[must_use]
-    pub fn of(port: &Port, gid: Gid, lid: u16) -> Self {
+    pub fn new(port: &Port, gid: Gid, lid: u16) -> Self {
         const HOP_LIMIT: u8 = 64;
         let route = GlobalRoute {
             gid,
@@ -100,9 +126,9 @@ const BITS24: u32 = (1 << 24) - 1;
 /// One end of a connection: what the peer has to know to connect to it.
 ///
 /// ```
-/// use cq_verbs::setup::{Endpoint, EndpointError, Gid};
+/// use cq_verbs::setup::{Endpoint, EndpointError, Gid, Mtu};
 ///
-/// let mine = Endpoint { psn: 0x00ab_cdef, gid: Gid([7; 16]), mtu: 1024, ..Endpoint::new(17) };
+/// let mine = Endpoint::new(17).psn(0x00ab_cdef).gid(Gid([7; 16])).mtu(Mtu::MTU_1024);
 /// assert_eq!(Endpoint::from_bytes(&mine.to_bytes())?, mine);
 ///
 /// assert!(Endpoint::from_bytes(&[0xff; Endpoint::BYTES]).is_err());
@@ -111,6 +137,7 @@ const BITS24: u32 = (1 << 24) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "received::Endpoint"))]
+#[non_exhaustive]
 pub struct Endpoint {
     /// The queue pair's number, of 24 bits.
     pub qp_num: u32,
@@ -120,15 +147,15 @@ pub struct Endpoint {
     pub lid: u16,
     /// The global identifier of its port.
     pub gid: Gid,
-    /// The MTU of its port: 256, 512, 1024, 2048 or 4096 bytes.
-    pub mtu: u32,
+    /// The MTU of its port.
+    pub mtu: Mtu,
     /// How many READs and atomics of the peer it answers at a time: its `max_dest_rd_atomic`, which the peer's
     /// `max_rd_atomic` must not exceed. A program that sets another one itself changes it here.
     pub responder_resources: u8,
 }
 
 /// Why what a peer sent is no [`Endpoint`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum EndpointError {
@@ -143,17 +170,19 @@ pub enum EndpointError {
     )]
     Psn(u32),
     /// There is no such MTU.
-    #[error("{0} is not an MTU: 256, 512, 1024, 2048 or 4096 bytes")]
-    Mtu(u32),
+    #[error(transparent)]
+    Mtu(#[from] MtuError),
 }
 
 impl Endpoint {
+    crate::setters! { psn: u32; lid: u16; gid: Gid; mtu: Mtu; responder_resources: u8; }
+
     /// The end that is the queue pair of this number, with nothing known of its port: for a device where the number is
     /// enough. It answers one READ or atomic at a time, as [`QpAttr::rtr`](crate::setup::QpAttr::rtr) has it.
     #[must_use]
     pub const fn new(qp_num: u32) -> Self {
         let gid = Gid([0; 16]);
-        Self { qp_num, psn: 0, lid: 0, gid, mtu: 4096, responder_resources: 1 }
+        Self { qp_num, psn: 0, lid: 0, gid, mtu: Mtu::MTU_4096, responder_resources: 1 }
     }
 
     /// The length of its encoding.
@@ -165,9 +194,7 @@ impl Endpoint {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&self.qp_num.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.psn.to_be_bytes());
-        // An MTU that does not fit is invalid, and so is this: the peer refuses it.
-        let mtu = u16::try_from(self.mtu).unwrap_or(u16::MAX);
-        bytes[8..10].copy_from_slice(&mtu.to_be_bytes());
+        bytes[8..10].copy_from_slice(&(self.mtu.bytes() as u16).to_be_bytes());
         bytes[10..12].copy_from_slice(&self.lid.to_be_bytes());
         bytes[12..28].copy_from_slice(&self.gid.0);
         bytes[28] = self.responder_resources;
@@ -183,37 +210,34 @@ impl Endpoint {
             *bytes;
         let qp_num = u32::from_be_bytes([n0, n1, n2, n3]);
         let psn = u32::from_be_bytes([p0, p1, p2, p3]);
-        let (mtu, lid) = (u16::from_be_bytes([m0, m1]).into(), u16::from_be_bytes([l0, l1]));
-        Self { qp_num, psn, lid, gid: Gid(gid), mtu, responder_resources }.checked()
-    }
-
-    fn checked(self) -> Result<Self, EndpointError> {
-        match self {
-            Self { qp_num, .. } if qp_num > BITS24 => Err(EndpointError::Number(qp_num)),
-            Self { psn, .. } if psn > BITS24 => Err(EndpointError::Psn(psn)),
-            Self { mtu, .. } if !is_mtu(mtu) => Err(EndpointError::Mtu(mtu)),
-            _ => Ok(self),
-        }
+        let (mtu, lid) = (u16::from_be_bytes([m0, m1]), u16::from_be_bytes([l0, l1]));
+        check(qp_num, psn)?;
+        let mtu = u32::from(mtu).try_into()?;
+        Ok(Self { qp_num, psn, lid, gid: Gid(gid), mtu, responder_resources })
     }
 }
 
-/// Whether there is such an MTU.
-pub(super) const fn is_mtu(bytes: u32) -> bool {
-    matches!(bytes, 256 | 512 | 1024 | 2048 | 4096)
+fn check(qp_num: u32, psn: u32) -> Result<(), EndpointError> {
+    match (qp_num, psn) {
+        (number, _) if number > BITS24 => Err(EndpointError::Number(number)),
+        (_, psn) if psn > BITS24 => Err(EndpointError::Psn(psn)),
+        _ => Ok(()),
+    }
 }
 
 /// What a peer sent, before it is checked.
 #[cfg(feature = "serde")]
 mod received {
-    use super::{EndpointError, Gid};
+    use super::{EndpointError, Gid, Mtu, check};
 
     #[derive(serde::Deserialize)]
+    #[non_exhaustive]
     pub struct Endpoint {
         qp_num: u32,
         psn: u32,
         lid: u16,
         gid: Gid,
-        mtu: u32,
+        mtu: Mtu,
         #[serde(default = "one")]
         responder_resources: u8,
     }
@@ -228,7 +252,8 @@ mod received {
 
         fn try_from(received: Endpoint) -> Result<Self, EndpointError> {
             let Endpoint { qp_num, psn, lid, gid, mtu, responder_resources } = received;
-            Self { qp_num, psn, lid, gid, mtu, responder_resources }.checked()
+            check(qp_num, psn)?;
+            Ok(Self { qp_num, psn, lid, gid, mtu, responder_resources })
         }
     }
 }

@@ -2,24 +2,38 @@
 
 use core::fmt;
 
-/// `enum ibv_qp_type`: the transport service of a queue pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[repr(u32)]
-pub enum QpType {
-    /// Reliable connection: all operations.
-    #[default]
-    Rc = 2,
-    /// Unreliable connection: no READ, atomics or FLUSH. Lost messages are not retransmitted.
-    Uc = 3,
-    /// Unreliable datagram: SEND of a single packet, to any queue pair.
-    Ud = 4,
+cq_core::foreign_number! {
+    /// `enum ibv_qp_type`: the transport service of a queue pair. The default is RC. Any number is legal
+    /// ([C3](cq_core::contract#c3)), but a queue pair is created only of a [known](Self::KNOWN) type.
+    ///
+    /// ```
+    /// use cq_verbs::setup::QpType;
+    ///
+    /// assert_eq!(QpType::default(), QpType::RC);
+    /// assert_eq!((QpType::UD.0, QpType::UD.name()), (4, Some("UD")));
+    /// assert_eq!(QpType(9).to_string(), "an unknown type");
+    /// ```
+    QpType("ibv_qp_type"), "an unknown type" {
+        /// Reliable connection: all operations.
+        RC = 2, "RC";
+        /// Unreliable connection: no READ, atomics or FLUSH. Lost messages are not retransmitted.
+        UC = 3, "UC";
+        /// Unreliable datagram: SEND of a single packet, to any queue pair.
+        UD = 4, "UD";
+    }
+}
+
+impl Default for QpType {
+    fn default() -> Self {
+        Self::RC
+    }
 }
 
 /// `struct ibv_srq_attr`: the capacities of a shared receive queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias("ibv_srq_attr", "ibv_srq_init_attr"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct SrqInit {
     /// Maximum number of outstanding receives.
     pub max_wr: u32,
@@ -27,9 +41,28 @@ pub struct SrqInit {
     pub max_sge: u32,
 }
 
-/// `struct ibv_qp_cap`: the capacities of a queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl SrqInit {
+    /// A queue of `max_wr` receives, with one SGE each.
+    #[must_use]
+    pub const fn new(max_wr: u32) -> Self {
+        Self { max_wr, max_sge: 1 }
+    }
+
+    setters! { max_sge: u32; }
+}
+
+/// `struct ibv_qp_cap`: the capacities of a queue pair. The default are the [usual ones](Self::USUAL).
+///
+/// ```
+/// use cq_verbs::setup::QpCaps;
+///
+/// let caps = QpCaps::USUAL.max_send_wr(512);
+/// assert_eq!((caps.max_recv_wr, caps.max_inline), (128, 64));
+/// ```
+#[doc(alias = "ibv_qp_cap")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct QpCaps {
     /// Maximum number of outstanding send requests. With 0, the send queue accepts none.
     pub max_send_wr: u32,
@@ -43,6 +76,12 @@ pub struct QpCaps {
     pub max_inline: u32,
 }
 
+impl Default for QpCaps {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
 impl QpCaps {
     /// Usual capacities: 128 requests in each queue, with one SGE or up to 64 inline bytes each.
     pub const USUAL: Self = Self {
@@ -52,48 +91,13 @@ impl QpCaps {
         max_recv_sge: 1,
         max_inline: 64,
     };
-}
 
-/// `struct ibv_qp_init_attr`: the attributes of a new queue pair. `Cq` and `Srq` are the transport's handle of a
-/// completion queue, to which a completion queue dereferences, and its shared receive queue.
-#[derive(Debug)]
-pub struct QpInit<'a, Cq, Srq> {
-    /// The type.
-    pub qp_type: QpType,
-    /// The completion queue of sends.
-    pub send_cq: &'a Cq,
-    /// The completion queue of receives. It may be the same.
-    pub recv_cq: &'a Cq,
-    /// The shared receive queue, if it has no receive queue of its own ([Q9](cq_core::contract#q9)). The capacities of
-    /// receives in `caps` are then ignored.
-    pub srq: Option<&'a Srq>,
-    /// The capacities.
-    pub caps: QpCaps,
-    /// Whether every send is signaled, whatever its flags say.
-    pub sq_sig_all: bool,
-}
-
-impl<'a, Cq, Srq> QpInit<'a, Cq, Srq> {
-    /// A reliable connection with one completion queue and the [usual capacities](QpCaps::USUAL).
-    #[must_use]
-    pub const fn new(cq: &'a Cq) -> Self {
-        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
-        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
-    }
-}
-
-// Derives would also require `Cq: Copy` and `Srq: Copy`.
-impl<Cq, Srq> Copy for QpInit<'_, Cq, Srq> {}
-impl<Cq, Srq> Clone for QpInit<'_, Cq, Srq> {
-    fn clone(&self) -> Self {
-        *self
-    }
+    setters! { max_send_wr: u32; max_recv_wr: u32; max_send_sge: u32; max_recv_sge: u32; max_inline: u32; }
 }
 
 cq_core::foreign_flags! {
     /// `enum ibv_qp_attr_mask`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct QpAttrMask: u32 {
+    pub struct QpAttrMask("ibv_qp_attr_mask"): u32 {
         /// New state.
         const STATE = 1;
         /// Current state, as the caller assumes it.

@@ -1,8 +1,11 @@
 //! Registered memory: references to parts of a region.
 
+use core::ops::{Bound, RangeBounds};
+
 use crate::wr::{RemoteAddr, Sge};
 
 /// Returns `rkey` with its low byte incremented, as the next key of a memory window (`ibv_inc_rkey(3)`).
+#[doc(alias = "ibv_inc_rkey")]
 #[must_use]
 pub const fn inc_rkey(rkey: u32) -> u32 {
     const LOW: u32 = 0xff;
@@ -10,7 +13,9 @@ pub const fn inc_rkey(rkey: u32) -> u32 {
 }
 
 /// A memory registration. `addr + len` must not overflow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// See [the module](crate::setup) for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Registered {
     /// Address of the first byte.
     pub addr: u64,
@@ -28,7 +33,19 @@ impl Registered {
     /// # Errors
     /// The range is outside the region, or longer than `u32::MAX`.
     #[inline]
-    pub fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
+    pub fn sge(&self, range: impl RangeBounds<usize>) -> Result<Sge, RangeError> {
+        let offset = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        // Of a range that ends before it starts, this is too long for any region.
+        let len = end.wrapping_sub(offset);
         let addr = self.address(offset, len)?;
         match u32::try_from(len) {
             Ok(length) => Ok(Sge { addr, length, lkey: self.lkey }),
@@ -59,7 +76,7 @@ impl Registered {
 }
 
 /// The range is outside its memory region, or too long for an SGE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("{len} bytes at offset {offset} are not inside the memory region's {available}")]
 pub struct RangeError {
@@ -73,50 +90,23 @@ pub struct RangeError {
 
 /// For transports: implements the methods of a memory region type. Its field `registration` must have a field `region`
 /// of type [`Registered`].
-///
-/// ```
-/// use cq_verbs::setup::Registered;
-///
-/// struct Registration {
-///     region: Registered,
-/// }
-/// struct Region {
-///     registration: Registration,
-/// }
-/// cq_verbs::region_methods!(Region);
-///
-/// let region = Registered { addr: 0x1000, len: 64, lkey: 1, rkey: 2 };
-/// let region = Region { registration: Registration { region } };
-/// assert_eq!(region.sge(16, 8)?.addr, 0x1010);
-/// # Ok::<(), cq_verbs::setup::RangeError>(())
-/// ```
+#[doc(hidden)]
 #[macro_export]
 macro_rules! region_methods {
     ($name:ident) => {
         impl $name {
-            /// Returns the local key.
-            #[must_use]
-            pub const fn lkey(&self) -> u32 {
-                self.registration.region.lkey
-            }
-
-            /// Returns the remote key, for the peer.
-            #[must_use]
-            pub const fn rkey(&self) -> u32 {
-                self.registration.region.rkey
-            }
-
-            /// Returns the address of the first byte.
-            #[must_use]
-            pub const fn addr(&self) -> u64 {
-                self.registration.region.addr
-            }
-
-            /// Returns the length in bytes, which is at least 1.
-            #[must_use]
-            #[allow(clippy::len_without_is_empty)]
-            pub const fn len(&self) -> usize {
-                self.registration.region.len
+            ::cq_core::getters! {
+                /// Returns the address, the length and the keys.
+                registered: $crate::setup::Registered = registration.region;
+                /// Returns the local key.
+                lkey: u32 = registration.region.lkey;
+                /// Returns the remote key, for the peer.
+                rkey: u32 = registration.region.rkey;
+                /// Returns the address of the first byte.
+                addr: u64 = registration.region.addr;
+                /// Returns the length in bytes, which is at least 1.
+                #[allow(clippy::len_without_is_empty)]
+                len: usize = registration.region.len;
             }
 
             /// Returns the SGE of a range of the region.
@@ -126,10 +116,9 @@ macro_rules! region_methods {
             #[inline]
             pub fn sge(
                 &self,
-                offset: usize,
-                len: usize,
+                range: impl core::ops::RangeBounds<usize>,
             ) -> Result<$crate::wr::Sge, $crate::setup::RangeError> {
-                self.registration.region.sge(offset, len)
+                self.registration.region.sge(range)
             }
 
             /// Returns the remote address of an offset, for requests of the peer.

@@ -12,13 +12,12 @@ foreign_number! {
     /// use cq_verbs::setup::{QpAttrMask, QpState, QpType};
     ///
     /// assert!(QpState::INIT.takes_recvs() && !QpState::INIT.receives());
-    /// let rule = QpState::RESET.rule(QpState::INIT, QpType::Ud).unwrap();
+    /// let rule = QpState::RESET.rule(QpState::INIT, QpType::UD).unwrap();
     /// assert_eq!(rule.required, QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::QKEY);
-    /// assert!(QpState::RESET.rule(QpState::RTS, QpType::Ud).is_none());
+    /// assert!(QpState::RESET.rule(QpState::RTS, QpType::UD).is_none());
     /// assert_eq!(QpState(99).to_string(), "an unknown state");
     /// ```
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    QpState, "an unknown state" {
+    QpState("ibv_qp_state"), "an unknown state" {
         /// New, or reset: accepts no requests.
         RESET = 0, "RESET";
         /// Accepts receives.
@@ -59,13 +58,14 @@ impl QpState {
     }
 
     /// The attributes of the transition from this state to `to`, for a queue pair of this type; `None` if there is no
-    /// such transition. Every state has a transition to RESET, and every state but RESET has one to ERR.
+    /// such transition, or the type is not a [known one](QpType::KNOWN). Every state has a transition to RESET, and every state but RESET has one to ERR.
     #[must_use]
     pub const fn rule(self, to: Self, of: QpType) -> Option<Rule> {
         let by_type = match of {
-            QpType::Rc => RELIABLE,
-            QpType::Uc => UNRELIABLE,
-            QpType::Ud => DATAGRAMS,
+            QpType::RC => RELIABLE,
+            QpType::UC => UNRELIABLE,
+            QpType::UD => DATAGRAMS,
+            _ => return None,
         };
         let ByType { rights, receiver, at_peer, sender, running, drained, resumed } = by_type;
         let (required, optional) = match (self, to) {
@@ -86,7 +86,7 @@ impl QpState {
 }
 
 /// The attributes of a state transition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// The required attributes.
     pub required: QpAttrMask,
@@ -119,6 +119,10 @@ const ACCESS: QpAttrMask = QpAttrMask::ACCESS_FLAGS;
 const PATHS: QpAttrMask = QpAttrMask::ALT_PATH.union(QpAttrMask::PATH_MIG_STATE);
 const RETRIES: QpAttrMask =
     QpAttrMask::TIMEOUT.union(QpAttrMask::RETRY_CNT).union(QpAttrMask::RNR_RETRY);
+const TARGET: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC.union(QpAttrMask::MIN_RNR_TIMER);
+const SENDER: QpAttrMask = RETRIES.union(QpAttrMask::MAX_QP_RD_ATOMIC);
+/// What queue pairs of the other types do not take.
+pub(super) const ONLY_RELIABLE: QpAttrMask = TARGET.union(SENDER);
 
 /// An unreliable connection has no timers, READs and atomics.
 const UNRELIABLE: ByType = ByType {
@@ -134,16 +138,12 @@ const UNRELIABLE: ByType = ByType {
     resumed: QpAttrMask::CUR_STATE.union(ACCESS),
 };
 
-const RELIABLE: ByType = {
-    const TARGET: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC.union(QpAttrMask::MIN_RNR_TIMER);
-    const SENDER: QpAttrMask = RETRIES.union(QpAttrMask::MAX_QP_RD_ATOMIC);
-    ByType {
-        receiver: UNRELIABLE.receiver.union(TARGET),
-        sender: UNRELIABLE.sender.union(SENDER),
-        running: UNRELIABLE.running.union(QpAttrMask::MIN_RNR_TIMER),
-        drained: UNRELIABLE.drained.union(QpAttrMask::PORT).union(SENDER).union(TARGET),
-        ..UNRELIABLE
-    }
+const RELIABLE: ByType = ByType {
+    receiver: UNRELIABLE.receiver.union(TARGET),
+    sender: UNRELIABLE.sender.union(SENDER),
+    running: UNRELIABLE.running.union(QpAttrMask::MIN_RNR_TIMER),
+    drained: UNRELIABLE.drained.union(QpAttrMask::PORT).union(ONLY_RELIABLE),
+    ..UNRELIABLE
 };
 
 /// Datagrams have no peer, and a queue key instead of rights.

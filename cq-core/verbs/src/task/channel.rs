@@ -5,7 +5,7 @@ use core::task::{Context, Poll, Waker};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use cq_core::transport::{AsyncChannel, CqKey, EventError, Events};
+use cq_core::transport::{CqKey, EventError, Events, RegisterWaker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::coop;
@@ -13,14 +13,14 @@ use tokio::task::coop;
 /// A completion channel that a task awaits: [`CompletionQueue::next_batch`](cq_core::cq::CompletionQueue::next_batch)
 /// takes it.
 #[derive(Debug)]
-pub struct Channel<C> {
+pub struct TaskChannel<C> {
     channel: C,
     fd: AsyncFd<OwnedFd>,
     /// Why the runtime can't wait for the descriptor any more.
     failed: Option<EventError>,
 }
 
-impl<C: AsFd> Channel<C> {
+impl<C: AsFd> TaskChannel<C> {
     /// Registers a duplicate of the channel's descriptor with the runtime.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl<C: AsFd> Channel<C> {
     }
 }
 
-impl<C> Channel<C> {
+impl<C> TaskChannel<C> {
     /// Returns the channel, to create completion queues for it.
     pub const fn get_ref(&self) -> &C {
         &self.channel
@@ -46,7 +46,7 @@ impl<C> Channel<C> {
     }
 }
 
-impl<C: Events> Events for Channel<C> {
+impl<C: Events> Events for TaskChannel<C> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         match self.failed {
             Some(error) => Err(error),
@@ -54,16 +54,13 @@ impl<C: Events> Events for Channel<C> {
         }
     }
 
-    fn forget(&mut self, key: CqKey) {
-        self.channel.forget(key);
-    }
-
-    fn serves(&self, key: CqKey) -> bool {
-        self.channel.serves(key)
+    cq_core::of_target! { self.channel;
+        forget(&mut self, key: CqKey);
+        serves(&self, key: CqKey) -> bool;
     }
 }
 
-impl<C: Events> AsyncChannel for Channel<C> {
+impl<C: Events> RegisterWaker for TaskChannel<C> {
     fn register(&mut self, task: &Waker) {
         // The runtime watches for edges. Readiness that it has seen is cleared, since the caller reads events next; one
         // that is raised from here on is another edge.

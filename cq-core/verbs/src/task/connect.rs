@@ -3,17 +3,11 @@
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::TaskQp;
-use crate::device::QueuePair;
+use crate::device::DeviceQp;
 use crate::exchange::{ConnectError, ExchangeError, Next, Step, Swap};
 use crate::setup::{Endpoint, Port};
-use crate::tracked::Credit;
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> TaskQp<Q, B, SENDS, RECEIVES, C>
-where
-    Q: QueuePair,
-    B: Send + 'static,
-    C: Credit + Send + 'static,
-{
+impl<Q: DeviceQp, B: Send + 'static> TaskQp<Q, B> {
     /// Connects a queue pair in RESET to that of the peer at the other end of a stream. The peer calls this, too, or
     /// [`connect_over`](crate::exchange::connect_over). Both may send when it returns. Linux.
     ///
@@ -25,15 +19,12 @@ where
     ///
     /// # Errors
     /// The exchange failed, or the queue pair did not go to RTS.
-    pub async fn connect_over<S>(
+    pub async fn connect_over<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: &mut S,
         port: &Port,
-    ) -> Result<Endpoint, ConnectError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let mine = self.with(|qp| qp.endpoint(port).to_bytes());
+    ) -> Result<Endpoint, ConnectError> {
+        let mine = self.query(|qp| qp.endpoint(port).to_bytes());
         let theirs = swap(stream, Step::Endpoint, mine).await?;
         let peer = Endpoint::from_bytes(&theirs).map_err(ExchangeError::from)?;
         self.connect(port, &peer)?;

@@ -1,39 +1,28 @@
 //! Creating a queue pair for a driver.
 
-use core::ops::Deref;
+use alloc::sync::Arc;
 
-use super::{Handle, TaskQp, Token};
-use crate::budget::{Budget, BudgetedHandle, Overdrawn, Reservation};
-use crate::device::{Device, ProtectionDomain, QueuePair};
+use super::{Handle, TaskQp};
+use crate::budget::{Budget, BudgetedHandle, OverdrawnError};
+use crate::device::{Device, DevicePd, DeviceQp};
 use crate::tracked::{CqHandle, CreateTrackedError, TrackedQp};
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, O>
-    TaskQp<Q, B, SENDS, RECEIVES, Reservation<O>>
-where
-    Q: QueuePair,
-    B: Send + 'static,
-    O: Deref<Target = Budget> + Clone + Send + 'static,
-{
-    /// How many entries of the completion queue it reserves.
-    pub const ENTRIES: u32 =
-        TrackedQp::<Q, Token<B>, Token<B>, SENDS, RECEIVES, Reservation<O>>::ENTRIES;
-
-    /// Creates a queue pair for a completion queue that this driver polls: as [`TrackedQp::create`], so that up to 64 bytes
-    /// are sent inline ([`QpCaps::USUAL`](crate::setup::QpCaps::USUAL)). If entries were given back that are not free yet,
-    /// it waits for them.
+impl<Q: DeviceQp, B: Send + 'static> TaskQp<Q, B> {
+    /// Creates a queue pair for a completion queue that this driver polls, with up to `sends` and `receives` requests
+    /// outstanding: as [`TrackedQp::create`], so that up to 64 bytes are sent inline
+    /// ([`QpCaps::USUAL`](crate::setup::QpCaps::USUAL)). If entries were given back that are not free yet, it waits for them.
     ///
     /// For other capacities, [`TrackedQp::create_with`] creates what [`new`](Self::new) shares:
     ///
     /// ```
-    /// # use cq_verbs::budget::{Budgeted, Entries};
+    /// # use cq_verbs::budget::{Budget, Budgeted};
     /// # use cq_verbs::device::Device;
-    /// # use cq_verbs::task::{Channel, Driver, Slot, TaskQp};
+    /// # use cq_verbs::task::{Driver, TaskChannel, TaskQp};
     /// # use cq_verbs::tracked::{CreateTrackedError, TrackedQp};
-    /// # type Qp<D> = TaskQp<<D as Device>::Qp, Slot<<D as Device>::Memory>, 8, 8, Entries>;
-    /// # type Polling<D> = Driver<Budgeted<<D as Device>::Cq, std::sync::Arc<cq_verbs::budget::Budget>>, Channel<<D as Device>::Channel>>;
-    /// # fn create<D: Device>(pd: &D::Pd, driver: &Polling<D>) -> Result<Qp<D>, CreateTrackedError> {
+    /// # type Polling<D> = Driver<Budgeted<<D as Device>::Cq, std::sync::Arc<Budget>>, TaskChannel<<D as Device>::Channel>>;
+    /// # fn create<D: Device>(pd: &D::Pd, driver: &Polling<D>) -> Result<TaskQp<D::Qp, Vec<u8>>, CreateTrackedError> {
     /// let (queue, handle) = (driver.queue(), driver.handle());
-    /// let qp = TrackedQp::create_with(pd, [&queue, &queue], |init| init.caps.max_inline = 256)?;
+    /// let qp = TrackedQp::create_with(pd, [&queue, &queue], |init| init.caps(init.caps.max_inline(256)))?;
     /// Ok(TaskQp::new(qp, &[&handle]))
     /// # }
     /// ```
@@ -43,17 +32,16 @@ where
     ///
     /// # Errors
     /// The completion queue has fewer entries free, or the device refused. Nothing was reserved.
-    pub async fn create<P>(
+    pub async fn create<P: DevicePd<Device: Device<Qp = Q>>>(
         pd: &P,
-        cq: &BudgetedHandle<CqHandle<P>, O>,
+        cq: &BudgetedHandle<CqHandle<P>, Arc<Budget>>,
         driver: &Handle,
-    ) -> Result<Self, CreateTrackedError>
-    where
-        P: ProtectionDomain<Device: Device<Qp = Q>>,
-    {
+        sends: u32,
+        receives: u32,
+    ) -> Result<Self, CreateTrackedError> {
         loop {
-            match TrackedQp::create(pd, cq) {
-                Err(CreateTrackedError::Overdrawn(Overdrawn { pending: true, .. }))
+            match TrackedQp::create(pd, cq, sends, receives) {
+                Err(CreateTrackedError::Overdrawn(OverdrawnError { pending: true, .. }))
                     if driver.settle().await => {}
                 created => return Ok(Self::new(created?, &[driver])),
             }

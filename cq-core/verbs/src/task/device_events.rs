@@ -10,8 +10,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::coop;
 
 use super::channel::{failed, watch};
-use crate::async_event::AsyncEvent;
-use crate::async_event::AsyncEvents;
+use crate::async_event::{AsyncEvent, AsyncEvents};
 
 /// The asynchronous events of an open device, one after the other. Destroying an object discards its events that were not
 /// taken yet: a task that is to see why a queue pair or a completion queue failed keeps it until then.
@@ -68,6 +67,11 @@ impl<D: AsyncEvents + AsFd> DeviceEvents<D> {
             }
         })
         .await
+    }
+
+    /// Returns the device, to create objects of it.
+    pub const fn get_ref(&self) -> &D {
+        &self.device
     }
 
     /// Returns the device.

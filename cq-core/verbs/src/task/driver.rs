@@ -12,16 +12,16 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{AsyncChannel, Events};
+use cq_core::transport::{Events, RegisterWaker};
 use cq_core::wc::Wc;
 use tokio::sync::Notify;
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
-use super::channel::Channel;
+use super::channel::TaskChannel;
 use super::for_all::for_all;
 use crate::budget::{Budget, Budgeted, BudgetedHandle};
-use crate::device::{Cq, Device};
+use crate::device::{Device, DeviceCq};
 use crate::polling::ArmWc;
 use crate::setup::{CreateError, DeviceError, Errno};
 
@@ -89,11 +89,7 @@ pub(super) trait Serve: Send + Sync {
     fn give_up(&self);
 }
 
-impl<T, C> Driver<Budgeted<T, Arc<Budget>>, Channel<C>>
-where
-    T: Cq,
-    C: Events,
-{
+impl<T: DeviceCq, C: Events> Driver<Budgeted<T, Arc<Budget>>, TaskChannel<C>> {
     /// Creates a completion queue with this many entries, a channel for it, and its driver.
     ///
     /// # Errors
@@ -108,8 +104,8 @@ where
         C: AsFd,
     {
         let channel = device.create_channel()?;
-        let cq = device.create_cq(entries, Some(&channel))?;
-        let channel = Channel::new(channel).map_err(|error| {
+        let cq = device.cq(entries).channel(&channel).create()?;
+        let channel = TaskChannel::new(channel).map_err(|error| {
             let errno = Errno(error.raw_os_error().unwrap_or_default());
             let text = "the channel's descriptor can't be awaited ({errno}): close some, or raise the limit (`ulimit -n`)";
             DeviceError::new(text, errno)
@@ -127,7 +123,7 @@ where
 
 impl Handle {
     /// Waits until the driver has found the queue empty: then entries that were given back are free, unless that was just
-    /// before. Call it again while they are [pending](crate::budget::Overdrawn::pending). Returns false if the driver has
+    /// before. Call it again while they are [pending](crate::budget::OverdrawnError::pending). Returns false if the driver has
     /// ended.
     ///
     /// # Cancel safety
@@ -145,7 +141,7 @@ impl Handle {
     }
 }
 
-impl<T: ArmWc, E: AsyncChannel> Driver<T, E> {
+impl<T: ArmWc, E: RegisterWaker> Driver<T, E> {
     /// A driver of this queue. `events` must serve this queue only.
     #[must_use]
     pub fn new(cq: CompletionQueue<T>, events: E) -> Self {

@@ -2,10 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use super::{Finished, Pool, Request, Slot, TaskQp, Unfinished};
-use crate::device::{Memory, QueuePair};
+use super::{Finished, Pool, PoolSlot, Posted, TaskQp, UnfinishedError};
+use crate::device::{DeviceQp, Memory};
 use crate::post::Post;
-use crate::tracked::{Credit, Unlimited};
 
 /// The receives of a [`TaskQp`], with slots of a [`Pool`]: one task takes the messages, and each receive that was taken is
 /// replaced. Use it where messages come one after the other; a single one is [received](TaskQp::receive).
@@ -14,14 +13,14 @@ use crate::tracked::{Credit, Unlimited};
 /// come. Other receives of the queue pair take messages from between its own.
 ///
 /// ```
-/// use cq_verbs::device::{Memory, QueuePair};
-/// use cq_verbs::task::{Inbox, Pool, Slot, TaskQp};
+/// use cq_verbs::device::{Memory, DeviceQp};
+/// use cq_verbs::task::{Inbox, Pool, PoolSlot, TaskQp};
 /// use cq_verbs::wr::SendWr;
 ///
 /// /// Returns each message to its sender. It is sent from the slot that it came in, so the pool has a slot for each
 /// /// receive and one for each send.
-/// async fn echo<Q: QueuePair, M: Memory>(
-///     qp: TaskQp<Q, Slot<M>, 16, 8>,
+/// async fn echo<Q: DeviceQp, M: Memory>(
+///     qp: TaskQp<Q, PoolSlot<M>>,
 ///     pool: &Pool<M>,
 /// ) -> Result<(), Box<dyn std::error::Error>> {
 ///     let mut inbox = Inbox::new(&qp, pool, 8);
@@ -33,26 +32,21 @@ use crate::tracked::{Credit, Unlimited};
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Inbox<Q: Post, M, const SENDS: usize, const RECEIVES: usize, C: Credit = Unlimited> {
-    qp: TaskQp<Q, Slot<M>, SENDS, RECEIVES, C>,
+pub struct Inbox<Q: Post, M> {
+    qp: TaskQp<Q, PoolSlot<M>>,
     pool: Pool<M>,
     /// The receives that are posted, the oldest first.
-    posted: VecDeque<Request<Slot<M>>>,
+    posted: VecDeque<Posted<PoolSlot<M>>>,
     /// How many there are to be.
     count: usize,
 }
 
-impl<Q, M, const SENDS: usize, const RECEIVES: usize, C> Inbox<Q, M, SENDS, RECEIVES, C>
-where
-    Q: QueuePair,
-    M: Memory,
-    C: Credit + Send + 'static,
-{
-    /// Keeps `count` receives posted, at least one and at most `RECEIVES`. Those that can be posted are posted at once; a
-    /// queue pair in RESET refuses them, and they are posted by the first [`next`](Self::next).
+impl<Q: DeviceQp, M: Memory> Inbox<Q, M> {
+    /// Keeps `count` receives posted, at least one and at most as many as the queue pair may have. Those that can be
+    /// posted are posted at once; a queue pair in RESET refuses them, and they are posted by the first [`next`](Self::next).
     #[must_use]
-    pub fn new(qp: &TaskQp<Q, Slot<M>, SENDS, RECEIVES, C>, pool: &Pool<M>, count: usize) -> Self {
-        let (qp, pool, count) = (qp.clone(), pool.clone(), count.min(RECEIVES));
+    pub fn new(qp: &TaskQp<Q, PoolSlot<M>>, pool: &Pool<M>, count: usize) -> Self {
+        let (qp, pool, count) = (qp.clone(), pool.clone(), count.min(qp.max_receives()));
         let mut inbox = Self { qp, pool, posted: VecDeque::with_capacity(count), count };
         inbox.fill();
         inbox
@@ -71,7 +65,7 @@ where
     /// As those of [`TaskQp::receive`]. Messages that came before the failure are returned before it; a receive that is
     /// refused is reported once none is posted any more. A queue pair that has failed flushes what is posted, so each
     /// call fails then.
-    pub async fn next(&mut self) -> Result<Finished<Slot<M>>, Unfinished<Slot<M>>> {
+    pub async fn next(&mut self) -> Result<Finished<PoolSlot<M>>, UnfinishedError<PoolSlot<M>>> {
         self.fill();
         if self.posted.is_empty() {
             let slot = self.pool.take().await;

@@ -15,14 +15,14 @@ use crate::wr::{RemoteAddr, Sge};
 /// share the pool.
 ///
 /// ```
-/// use cq_verbs::device::{Memory, QueuePair};
-/// use cq_verbs::task::{Pool, Slot, TaskQp};
+/// use cq_verbs::device::{Memory, DeviceQp};
+/// use cq_verbs::task::{Pool, PoolSlot, TaskQp};
 /// use cq_verbs::wr::SendWr;
 ///
 /// /// Asks a question. The slots of both messages return to the pool, also if the future is dropped: then as soon as
 /// /// the device does not use them any more.
-/// async fn ask<Q: QueuePair, M: Memory>(
-///     qp: &TaskQp<Q, Slot<M>, 16, 16>,
+/// async fn ask<Q: DeviceQp, M: Memory>(
+///     qp: &TaskQp<Q, PoolSlot<M>>,
 ///     pool: &Pool<M>,
 ///     question: &[u8],
 /// ) -> Result<[u8; 8], Box<dyn std::error::Error>> {
@@ -47,9 +47,17 @@ struct Shared<M> {
 }
 
 /// A slot of a [`Pool`], which returns there when it is dropped.
-pub struct Slot<M> {
+pub struct PoolSlot<M> {
     pool: Pool<M>,
     index: usize,
+}
+
+impl<M> Pool<M> {
+    /// Returns the slots, for the keys of their memory.
+    #[must_use]
+    pub fn get_ref(&self) -> &Slots<M> {
+        &self.0.slots
+    }
 }
 
 impl<M: Memory> Pool<M> {
@@ -66,12 +74,12 @@ impl<M: Memory> Pool<M> {
 
     /// Takes a slot, and waits until one is free. It holds what it held before.
     ///
-    /// A task that waits while it holds [requests](super::Request) which have completed waits for ever if all slots are
+    /// A task that waits while it holds [requests](super::Posted) which have completed waits for ever if all slots are
     /// theirs: await or drop them before.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, it has taken no slot, and lost its place in the queue.
-    pub async fn take(&self) -> Slot<M> {
+    pub async fn take(&self) -> PoolSlot<M> {
         if let Ok(permit) = self.0.count.acquire().await {
             permit.forget();
         }
@@ -80,7 +88,7 @@ impl<M: Memory> Pool<M> {
 
     /// Takes a slot if one is free.
     #[must_use]
-    pub fn try_take(&self) -> Option<Slot<M>> {
+    pub fn try_take(&self) -> Option<PoolSlot<M>> {
         self.0.count.try_acquire().ok()?.forget();
         Some(self.pop())
     }
@@ -90,25 +98,25 @@ impl<M: Memory> Pool<M> {
     /// # Staleness
     /// Other tasks take and return them at any time.
     #[must_use]
-    pub fn free(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.0.count.available_permits()
     }
 
     /// Takes the slot that a permit stands for.
-    fn pop(&self) -> Slot<M> {
+    fn pop(&self) -> PoolSlot<M> {
         let index = self.0.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Slot { pool: self.clone(), index: index.expect("there are as many as permits") }
+        PoolSlot { pool: self.clone(), index: index.expect("there are as many as permits") }
     }
 }
 
-impl<M: Memory> Slot<M> {
+impl<M: Memory> PoolSlot<M> {
     /// The SGE of the slot.
     ///
     /// # Panics
     /// It is longer than an SGE can be.
     #[must_use]
     pub fn sge(&self) -> Sge {
-        self.slots().sge(self.index)
+        self.pool.get_ref().sge(self.index)
     }
 
     /// The SGE of its first `len` bytes.
@@ -116,14 +124,14 @@ impl<M: Memory> Slot<M> {
     /// # Errors
     /// It has fewer.
     pub fn part(&self, len: usize) -> Result<Sge, RangeError> {
-        self.slots().part(self.index, len)
+        self.pool.get_ref().part(self.index, len)
     }
 
     /// Its remote address, for requests of the peer. No request of this side owns the slot then: keep it until the peer
     /// has said that it is done, or the queue pair is destroyed.
     #[must_use]
     pub fn remote(&self) -> RemoteAddr {
-        self.slots().remote(self.index)
+        self.pool.get_ref().remote(self.index)
     }
 
     /// Copies its first bytes out.
@@ -131,7 +139,7 @@ impl<M: Memory> Slot<M> {
     /// # Errors
     /// It has fewer.
     pub fn read(&self, to: &mut [u8]) -> Result<(), RangeError> {
-        self.slots().read(self.index, to)
+        self.pool.get_ref().read(self.index, to)
     }
 
     /// Copies bytes to its start.
@@ -139,15 +147,11 @@ impl<M: Memory> Slot<M> {
     /// # Errors
     /// It has fewer.
     pub fn write(&self, from: &[u8]) -> Result<(), RangeError> {
-        self.slots().write(self.index, from)
-    }
-
-    fn slots(&self) -> &Slots<M> {
-        &self.pool.0.slots
+        self.pool.get_ref().write(self.index, from)
     }
 }
 
-impl<M> Drop for Slot<M> {
+impl<M> Drop for PoolSlot<M> {
     fn drop(&mut self) {
         let Shared { free, count, .. } = &*self.pool.0;
         free.lock().unwrap_or_else(PoisonError::into_inner).push(self.index);
@@ -168,8 +172,4 @@ impl<M> fmt::Debug for Pool<M> {
     }
 }
 
-impl<M> fmt::Debug for Slot<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("index", &self.index).finish_non_exhaustive()
-    }
-}
+cq_core::debug_of!([M] PoolSlot<M> { index });

@@ -3,7 +3,6 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::fmt;
 use std::sync::Mutex;
 
 use cq_core::wc::Failed;
@@ -11,12 +10,12 @@ use tokio::sync::Notify;
 
 use super::driver::{Handle, Memberships, Serve};
 use super::for_all::for_all;
-use super::request::{Finished, Request, Token, Unfinished};
+use super::request::{Finished, Posted, Token, UnfinishedError};
 use super::shared::{Shared, State, Tracked, has_sends};
-use crate::device::QueuePair;
+use crate::device::DeviceQp;
 use crate::post::Post;
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
-use crate::tracked::{Credit, DrainError, TrackedQp, Unlimited};
+use crate::tracked::{DrainError, TrackedQp};
 use crate::wr::{SendFlags, SendWr, Sge};
 
 /// A queue pair on which each task awaits its own requests. Clones share it. `B` is what owns the buffers of its
@@ -28,34 +27,19 @@ use crate::wr::{SendFlags, SendWr, Sge};
 /// the middle of a message, in [`fail`](Self::fail), [`drain`](Self::drain), [`reset`](Self::reset), and where the last
 /// clone is dropped.
 ///
-/// # Stack
-/// Its ledgers are arrays in the [`TrackedQp`] that it shares: where `B` is a [`Slot`](super::Slot), 40 bytes for each of
-/// `SENDS`, and for each of `RECEIVES` 88 bytes. Creating it moves them, which takes up to 18 times their size of the stack in a
-/// debug build and 6 times in a release build. So 2,048 sends and as many receives overflow a stack of 2 MiB, which a thread
-/// of tokio has, in a debug build, and 4,096 of each in a release build. Create larger ones in a thread with a larger stack,
-/// such as by `thread_stack_size` of the runtime's builder. On the heap, where they stay, they cost no stack.
-///
 /// # Panics
 /// A device that wakes a task within a call, as one in software can, must not be used with an executor that polls within
 /// `wake`: a method of the same `TaskQp` that is called then, also by its [`Driver`](super::Driver), panics.
-pub struct TaskQp<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit = Unlimited> {
-    shared: Arc<Shared<Q, B, SENDS, RECEIVES, C>>,
+pub struct TaskQp<Q: Post, B> {
+    shared: Arc<Shared<Q, B>>,
 }
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> TaskQp<Q, B, SENDS, RECEIVES, C>
-where
-    Q: QueuePair,
-    B: Send + 'static,
-    C: Credit + Send + 'static,
-{
+impl<Q: DeviceQp, B: Send + 'static> TaskQp<Q, B> {
     /// Shares a queue pair whose completion queues are polled by these drivers: by one if it has the same for sends and
     /// receives, else by both. Without a driver, every request ends with [`NotPolled`](super::RequestError::NotPolled).
-    pub fn new(
-        qp: TrackedQp<Q, Token<B>, Token<B>, SENDS, RECEIVES, C>,
-        drivers: &[&Handle],
-    ) -> Self {
+    pub fn new(qp: TrackedQp<Q, Token<B>>, drivers: &[&Handle]) -> Self {
         let number = qp.get_ref().number();
-        let shared = Arc::new_cyclic(|shared: &Weak<Shared<_, _, SENDS, RECEIVES, _>>| Shared {
+        let shared = Arc::new_cyclic(|shared: &Weak<Shared<_, _>>| Shared {
             state: Mutex::new(State { qp, failure: None, is_given_up: false, resets: 0 }),
             sends: Notify::new(),
             receives: Notify::new(),
@@ -76,7 +60,7 @@ where
     ///
     /// # Errors
     /// The request was refused, failed or was discarded, or nobody polls the completion queue.
-    pub async fn send(&self, wr: SendWr<'_>, buffer: B) -> Result<Finished<B>, Unfinished<B>> {
+    pub async fn send(&self, wr: SendWr<'_>, buffer: B) -> Result<Finished<B>, UnfinishedError<B>> {
         self.post_send(wr, buffer).await?.await
     }
 
@@ -87,7 +71,11 @@ where
     ///
     /// # Errors
     /// As those of [`send`](Self::send).
-    pub async fn receive(&self, sges: &[Sge], buffer: B) -> Result<Finished<B>, Unfinished<B>> {
+    pub async fn receive(
+        &self,
+        sges: &[Sge],
+        buffer: B,
+    ) -> Result<Finished<B>, UnfinishedError<B>> {
         self.post_recv(sges, buffer).await?.await
     }
 
@@ -99,12 +87,14 @@ where
     ///
     /// # Errors
     /// The request was refused, or nobody polls the completion queue.
-    /// [`QueueFull`](crate::post::Refused::QueueFull): the queue has no slots at all.
-    pub async fn post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
-        let wr = signaled(wr);
-        self.shared
-            .post(&self.shared.sends, has_sends, buffer, |qp, token| qp.post_send(wr, token))
-            .await
+    /// [`QueueFull`](crate::post::WrError::QueueFull): the queue has no slots at all.
+    pub async fn post_send(
+        &self,
+        wr: SendWr<'_>,
+        buffer: B,
+    ) -> Result<Posted<B>, UnfinishedError<B>> {
+        let post = |qp: &mut Tracked<_, _>, token| qp.post_send(signaled(wr), token);
+        self.shared.post(&self.shared.sends, has_sends, buffer, post).await
     }
 
     /// Sends a datagram, and waits until the request has completed: as [`send`](Self::send).
@@ -119,7 +109,7 @@ where
         destination: &Destination<'_, Q::Ah>,
         wr: SendWr<'_>,
         buffer: B,
-    ) -> Result<Finished<B>, Unfinished<B>> {
+    ) -> Result<Finished<B>, UnfinishedError<B>> {
         self.post_send_to(destination, wr, buffer).await?.await
     }
 
@@ -135,13 +125,10 @@ where
         destination: &Destination<'_, Q::Ah>,
         wr: SendWr<'_>,
         buffer: B,
-    ) -> Result<Request<B>, Unfinished<B>> {
+    ) -> Result<Posted<B>, UnfinishedError<B>> {
         let wr = signaled(wr);
-        self.shared
-            .post(&self.shared.sends, has_sends, buffer, |qp, token| {
-                qp.post_send_to(destination, wr, token)
-            })
-            .await
+        let post = |qp: &mut Tracked<Q, _>, token| qp.post_send_to(destination, wr, token);
+        self.shared.post(&self.shared.sends, has_sends, buffer, post).await
     }
 
     /// Posts a receive, and waits only while the queue is full. Receives that one task posts one after the other take
@@ -152,33 +139,41 @@ where
     ///
     /// # Errors
     /// As those of [`post_send`](Self::post_send).
-    pub async fn post_recv(&self, sges: &[Sge], buffer: B) -> Result<Request<B>, Unfinished<B>> {
-        let has_receives =
-            |qp: &mut Tracked<_, _, SENDS, RECEIVES, _>| qp.free_receives() < qp.max_receives();
-        self.shared
-            .post(&self.shared.receives, has_receives, buffer, |qp, token| {
-                qp.post_recv(sges, token)
-            })
-            .await
+    pub async fn post_recv(
+        &self,
+        sges: &[Sge],
+        buffer: B,
+    ) -> Result<Posted<B>, UnfinishedError<B>> {
+        let has_receives = |qp: &Tracked<_, _>| qp.available_receives() < qp.max_receives();
+        let post = |qp: &mut Tracked<_, _>, token| qp.post_recv(sges, token);
+        self.shared.post(&self.shared.receives, has_receives, buffer, post).await
     }
 
     /// Posts a send at once: for requests that belong together, such as a receive for the answer and the question, of
     /// which a future that is dropped between the two would leave the first.
     ///
     /// # Errors
-    /// As those of [`post_send`](Self::post_send). [`QueueFull`](crate::post::Refused::QueueFull): no slot is free
+    /// As those of [`post_send`](Self::post_send). [`QueueFull`](crate::post::WrError::QueueFull): no slot is free
     /// now.
-    pub fn try_post_send(&self, wr: SendWr<'_>, buffer: B) -> Result<Request<B>, Unfinished<B>> {
-        let wr = signaled(wr);
-        self.shared.try_post(buffer, |qp, token| qp.post_send(wr, token))
+    pub fn try_post_send(
+        &self,
+        wr: SendWr<'_>,
+        buffer: B,
+    ) -> Result<Posted<B>, UnfinishedError<B>> {
+        self.shared.try_post(buffer, |qp, token| qp.post_send(signaled(wr), token))
     }
 
     /// Posts a receive at once: as [`try_post_send`](Self::try_post_send).
     ///
     /// # Errors
     /// As those of `try_post_send`.
-    pub fn try_post_recv(&self, sges: &[Sge], buffer: B) -> Result<Request<B>, Unfinished<B>> {
+    pub fn try_post_recv(&self, sges: &[Sge], buffer: B) -> Result<Posted<B>, UnfinishedError<B>> {
         self.shared.try_post(buffer, |qp, token| qp.post_recv(sges, token))
+    }
+
+    /// The most receives that can be outstanding.
+    pub(super) fn max_receives(&self) -> usize {
+        self.shared.lock().qp.max_receives()
     }
 
     /// Why the queue pair has failed: the first failure of a request since RESET that was no flush. Of several tasks that
@@ -192,30 +187,30 @@ where
     ///
     /// # Panics
     /// `query` uses this `TaskQp`.
-    pub fn with<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
+    pub fn query<T>(&self, query: impl FnOnce(&Q) -> T) -> T {
         query(self.shared.lock().qp.get_ref())
     }
 
-    /// Connects to a peer: as [`QueuePair::connect`].
+    /// Connects to a peer: as [`DeviceQp::connect`].
     ///
     /// # Errors
-    /// As those of `QueuePair::connect`.
+    /// As those of `DeviceQp::connect`.
     pub fn connect(&self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
         self.shared.lock().qp.connect(port, peer)
     }
 
-    /// Activates a UD queue pair: as [`QueuePair::activate`].
+    /// Activates a UD queue pair: as [`DeviceQp::activate`].
     ///
     /// # Errors
-    /// As those of `QueuePair::activate`.
+    /// As those of `DeviceQp::activate`.
     pub fn activate(&self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
         self.shared.lock().qp.activate(port, qkey)
     }
 
-    /// Changes state and attributes: as [`QueuePair::modify`]. To RESET it is [`reset`](Self::reset).
+    /// Changes state and attributes: as [`DeviceQp::modify`]. To RESET it is [`reset`](Self::reset).
     ///
     /// # Errors
-    /// As those of `QueuePair::modify`.
+    /// As those of `DeviceQp::modify`.
     pub fn modify(&self, attr: &QpAttr) -> Result<(), ModifyError> {
         match attr.state {
             Some(QpState::RESET) => self.reset(),
@@ -226,9 +221,9 @@ where
     /// Goes to ERR: outstanding requests fail with WR_FLUSH.
     ///
     /// # Errors
-    /// As those of `QueuePair::modify`.
+    /// As those of `DeviceQp::modify`.
     pub fn fail(&self) -> Result<(), ModifyError> {
-        self.modify(&QpAttr::to(QpState::ERR))
+        self.modify(&QpAttr::new().state(QpState::ERR))
     }
 
     /// Goes to ERR, and waits until everything outstanding was flushed ([Q2](cq_core::contract#q2)): the device uses no buffer
@@ -289,18 +284,10 @@ fn signaled(wr: SendWr<'_>) -> SendWr<'_> {
     SendWr { flags: wr.flags | SendFlags::SIGNALED, ..wr }
 }
 
-impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Clone
-    for TaskQp<Q, B, SENDS, RECEIVES, C>
-{
+impl<Q: Post, B> Clone for TaskQp<Q, B> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> fmt::Debug
-    for TaskQp<Q, B, SENDS, RECEIVES, C>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskQp").finish_non_exhaustive()
-    }
-}
+cq_core::debug_of!([Q: Post, B] TaskQp<Q, B> {});

@@ -8,24 +8,28 @@ use core::task::{Context, Poll};
 use cq_core::wc::{Completed, Failed, Wc};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use crate::post::Refused;
+use crate::post::WrError;
 
 /// A request that was posted. It completes whether it is awaited or not: to drop it is usual for a send that nobody waits
 /// for. Its buffer is dropped when it completes, and if it fails, so do the receives of its queue pair.
 #[must_use = "the request completes without it, but its buffer is then dropped"]
 #[derive(Debug)]
-pub struct Request<B>(Receiver<Result<Finished<B>, Unfinished<B>>>);
+pub struct Posted<B>(Receiver<Result<Finished<B>, UnfinishedError<B>>>);
 
 /// A request that has succeeded.
 #[derive(Debug)]
 pub struct Finished<B> {
     /// The buffer that the request was posted with.
     pub buffer: B,
-    /// The completion.
-    pub wc: Wc,
+    wc: Wc,
 }
 
 impl<B> Finished<B> {
+    /// The completion.
+    pub const fn wc(&self) -> &Wc {
+        &self.wc
+    }
+
     /// The completion, of which all fields are defined.
     #[must_use]
     pub fn completed(&self) -> Completed<'_> {
@@ -36,7 +40,7 @@ impl<B> Finished<B> {
 /// A request that has not succeeded, with its buffer if the device does not use it any more.
 ///
 /// One that failed with WR_FLUSH is only a consequence: [`TaskQp::failure`](super::TaskQp::failure) is the cause.
-pub struct Unfinished<B> {
+pub struct UnfinishedError<B> {
     /// The buffer that the request was posted with. If it is `None`, it stays with the queue pair, as the device may still
     /// use it, or was dropped after the queue pair was destroyed.
     pub buffer: Option<B>,
@@ -45,12 +49,12 @@ pub struct Unfinished<B> {
 }
 
 /// Why a request has not succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// It was refused when posted.
     #[error("the request was refused")]
-    Refused(#[from] Refused),
+    Refused(#[from] WrError),
     /// It completed with an error.
     #[error("the request failed")]
     Failed(#[from] Failed),
@@ -64,38 +68,34 @@ pub enum RequestError {
     NotPolled,
 }
 
-impl<B> Unfinished<B> {
+impl<B> UnfinishedError<B> {
     pub(super) const fn new(buffer: B, why: RequestError) -> Self {
         Self { buffer: Some(buffer), why }
     }
 }
 
-impl<B> fmt::Debug for Unfinished<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unfinished").field("why", &self.why).finish_non_exhaustive()
-    }
-}
+cq_core::debug_of!([B] UnfinishedError<B> { why });
 
-impl<B> fmt::Display for Unfinished<B> {
+impl<B> fmt::Display for UnfinishedError<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.why.fmt(f)
     }
 }
 
-impl<B> core::error::Error for Unfinished<B> {
+impl<B> core::error::Error for UnfinishedError<B> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         self.why.source()
     }
 }
 
-impl<B> Future for Request<B> {
-    type Output = Result<Finished<B>, Unfinished<B>>;
+impl<B> Future for Posted<B> {
+    type Output = Result<Finished<B>, UnfinishedError<B>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(context).map(|answer| match answer {
             Ok(result) => result,
             // The token was dropped with its queue pair.
-            Err(_) => Err(Unfinished { buffer: None, why: RequestError::Discarded }),
+            Err(_) => Err(UnfinishedError { buffer: None, why: RequestError::Discarded }),
         })
     }
 }
@@ -111,36 +111,36 @@ pub struct Token<B> {
 
 /// The task that awaits a request.
 #[derive(Debug)]
-pub(super) struct Waiting<B>(Sender<Result<Finished<B>, Unfinished<B>>>);
+pub(super) struct Waiting<B>(Sender<Result<Finished<B>, UnfinishedError<B>>>);
 
 impl<B> Waiting<B> {
     /// The request ends without its completion. The device may still use the buffer.
     pub(super) fn end(self, why: RequestError) {
-        self.answer(Err(Unfinished { buffer: None, why }));
+        self.answer(Err(UnfinishedError { buffer: None, why }));
     }
 
     /// Answers the task. If it does not wait any more, the buffer is dropped.
-    fn answer(self, answer: Result<Finished<B>, Unfinished<B>>) {
+    fn answer(self, answer: Result<Finished<B>, UnfinishedError<B>>) {
         drop(self.0.send(answer));
     }
 }
 
 impl<B> Token<B> {
-    pub(super) fn new(buffer: B) -> (Self, Request<B>) {
+    pub(super) fn new(buffer: B) -> (Self, Posted<B>) {
         let (task, answer) = oneshot::channel();
-        (Self { buffer, task: Some(Waiting(task)) }, Request(answer))
+        (Self { buffer, task: Some(Waiting(task)) }, Posted(answer))
     }
 
     /// The error of a request that was not posted.
-    pub(super) fn not_posted(self, why: RequestError) -> Unfinished<B> {
-        Unfinished::new(self.buffer, why)
+    pub(super) fn not_posted(self, why: RequestError) -> UnfinishedError<B> {
+        UnfinishedError::new(self.buffer, why)
     }
 
     pub(super) fn complete(self, wc: &Wc, result: Result<(), Failed>) {
         let Self { buffer, task } = self;
         let answer = match result {
             Ok(()) => Ok(Finished { buffer, wc: *wc }),
-            Err(failed) => Err(Unfinished::new(buffer, failed.into())),
+            Err(failed) => Err(UnfinishedError::new(buffer, failed.into())),
         };
         if let Some(task) = task {
             task.answer(answer);
@@ -150,7 +150,7 @@ impl<B> Token<B> {
     /// The queue pair went to RESET: the device does not use the buffer any more.
     pub(super) fn discard(self) {
         if let Some(task) = self.task {
-            task.answer(Err(Unfinished::new(self.buffer, RequestError::Discarded)));
+            task.answer(Err(UnfinishedError::new(self.buffer, RequestError::Discarded)));
         }
     }
 

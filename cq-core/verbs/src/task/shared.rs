@@ -14,28 +14,27 @@ use tokio::task::coop::consume_budget;
 
 use super::driver::{Memberships, Serve};
 use super::for_all::for_all;
-use super::request::{Request, RequestError, Token, Unfinished};
-use crate::ledger::NotPosted;
-use crate::post::{Post, Refused};
-use crate::tracked::{Credit, Done, TrackedQp};
+use super::request::{Posted, RequestError, Token, UnfinishedError};
+use crate::ledger::NotPostedError;
+use crate::post::{Post, WrError};
+use crate::tracked::{Done, TrackedQp};
 
 /// The queue pair and its ledgers.
-pub type Tracked<Q, B, const SENDS: usize, const RECEIVES: usize, C> =
-    TrackedQp<Q, Token<B>, Token<B>, SENDS, RECEIVES, C>;
+pub type Tracked<Q, B> = TrackedQp<Q, Token<B>>;
 
-pub struct Shared<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> {
-    pub state: Mutex<State<Q, B, SENDS, RECEIVES, C>>,
+pub struct Shared<Q: Post, B> {
+    pub state: Mutex<State<Q, B>>,
     /// A send, and a receive, can be posted again.
     pub sends: Notify,
     pub receives: Notify,
     /// Nothing is outstanding, or nobody polls any more.
     pub idle: Notify,
-    // Dropped last: the drivers then poll for what the reservations give back.
+    // DroppedError last: the drivers then poll for what the reservations give back.
     pub memberships: Memberships,
 }
 
-pub struct State<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> {
-    pub qp: Tracked<Q, B, SENDS, RECEIVES, C>,
+pub struct State<Q: Post, B> {
+    pub qp: Tracked<Q, B>,
     /// The first failure since RESET that was no flush.
     pub failure: Option<Failed>,
     /// Whether one of its completion queues is not polled any more.
@@ -95,19 +94,13 @@ impl Drop for Held {
 }
 
 /// Whether slots of the send queue are in use.
-pub fn has_sends<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit>(
-    qp: &mut Tracked<Q, B, SENDS, RECEIVES, C>,
-) -> bool {
-    qp.free_sends() < qp.max_sends()
+pub fn has_sends<Q: Post, B>(qp: &Tracked<Q, B>) -> bool {
+    qp.available_sends() < qp.max_sends()
 }
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Shared<Q, B, SENDS, RECEIVES, C>
-where
-    Q: Post,
-    C: Credit,
-{
+impl<Q: Post, B> Shared<Q, B> {
     /// Locks the queue pair. Under the lock run the device's calls and a query: no wakers, and nothing that drops a buffer.
-    pub fn lock(&self) -> Locked<'_, State<Q, B, SENDS, RECEIVES, C>> {
+    pub fn lock(&self) -> Locked<'_, State<Q, B>> {
         let held = Held::new(ptr::from_ref(self).cast());
         // A panic of a device leaves the ledgers consistent, and a query only reads.
         Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), _held: held }
@@ -117,8 +110,8 @@ where
     pub fn try_post(
         &self,
         buffer: B,
-        post: impl FnOnce(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
-    ) -> Result<Request<B>, Unfinished<B>> {
+        post: impl FnOnce(&mut Tracked<Q, B>, Token<B>) -> Attempt<B>,
+    ) -> Result<Posted<B>, UnfinishedError<B>> {
         let (token, request) = Token::new(buffer);
         let mut state = self.lock();
         if state.is_given_up {
@@ -126,7 +119,7 @@ where
         }
         match post(&mut state.qp, token) {
             Ok(()) => Ok(request),
-            Err(NotPosted { token, why }) => Err(token.not_posted(why.into())),
+            Err(NotPostedError { token, why }) => Err(token.not_posted(why.into())),
         }
     }
 
@@ -135,10 +128,10 @@ where
     pub async fn post(
         &self,
         freed: &Notify,
-        is_used: impl Fn(&mut Tracked<Q, B, SENDS, RECEIVES, C>) -> bool,
+        is_used: impl Fn(&Tracked<Q, B>) -> bool,
         mut buffer: B,
-        mut post: impl FnMut(&mut Tracked<Q, B, SENDS, RECEIVES, C>, Token<B>) -> Posted<B>,
-    ) -> Result<Request<B>, Unfinished<B>> {
+        mut post: impl FnMut(&mut Tracked<Q, B>, Token<B>) -> Attempt<B>,
+    ) -> Result<Posted<B>, UnfinishedError<B>> {
         consume_budget().await;
         let mut wakeup = WakeUp { freed, is_unused: false };
         loop {
@@ -148,13 +141,13 @@ where
             let mut waits = false;
             let posted = self.try_post(buffer, |qp, token| {
                 let posted = post(qp, token);
-                let is_full = matches!(posted, Err(NotPosted { why: Refused::QueueFull, .. }));
+                let is_full = matches!(posted, Err(NotPostedError { why: WrError::QueueFull, .. }));
                 waits = is_full && is_used(qp);
                 posted
             });
             wakeup.is_unused &= posted.is_err() && !waits;
             match posted {
-                Err(Unfinished { buffer: Some(back), .. }) if waits => buffer = back,
+                Err(UnfinishedError { buffer: Some(back), .. }) if waits => buffer = back,
                 posted => return posted,
             }
             freed.await;
@@ -189,11 +182,9 @@ impl Drop for WakeUp<'_> {
 }
 
 /// How an attempt to post has ended.
-pub type Posted<B> = Result<(), NotPosted<Token<B>>>;
+pub type Attempt<B> = Result<(), NotPostedError<Token<B>>>;
 
-impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
-    for Shared<Q, B, SENDS, RECEIVES, C>
-{
+impl<Q: Post, B> Drop for Shared<Q, B> {
     fn drop(&mut self) {
         let State { qp, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         // The queue pair, which is dropped next, frees the buffers, or keeps them where the device may still use them.
@@ -203,12 +194,7 @@ impl<Q: Post, B, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
     }
 }
 
-impl<Q, B, const SENDS: usize, const RECEIVES: usize, C> Serve for Shared<Q, B, SENDS, RECEIVES, C>
-where
-    Q: Post + Send,
-    B: Send,
-    C: Credit + Send,
-{
+impl<Q: Post + Send, B: Send> Serve for Shared<Q, B> {
     fn complete(&self, wc: &Wc) {
         loop {
             let (done, is_idle) = {

@@ -4,22 +4,19 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::TrackedQp;
-use super::credit::Credit;
-use crate::device::QueuePair;
+use super::ledgers::Ledgers;
+use crate::device::DeviceQp;
 use crate::exchange::{ConnectError, Timed};
 use crate::post::PostError;
 use crate::setup::{Endpoint, Port};
 
-impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: DeviceQp, S, R, L: Ledgers> TrackedQp<Q, S, R, L> {
     /// Connects to the peer at the other end of a stream socket, which does the same: as
     /// [`connect_over`](crate::exchange::connect_over). Feature `std`; Linux.
     ///
     /// ```
     /// use cq_core::cq::CompletionQueue;
-    /// use cq_verbs::device::{Device, ProtectionDomain};
-    /// use cq_verbs::setup::QpInit;
+    /// use cq_verbs::device::{Device, DevicePd};
     /// use cq_verbs::tracked::TrackedQp;
     /// use cq_verbs::wr::SendWr;
     /// use std::error::Error;
@@ -27,9 +24,9 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// use std::time::Duration;
     ///
     /// fn send_one<D: Device>(device: &D, path: &str) -> Result<(), Box<dyn Error>> {
-    ///     let mut cq = CompletionQueue::new(device.create_cq(16, None)?);
-    ///     let qp = device.alloc_pd()?.create_qp(&QpInit::new(cq.get_ref()))?;
-    ///     let mut qp = TrackedQp::<_, &str, (), 16, 0>::new(qp);
+    ///     let mut cq = CompletionQueue::new(device.cq(128).create()?);
+    ///     let qp = device.alloc_pd()?.qp(cq.get_ref()).create()?;
+    ///     let mut qp = TrackedQp::<_, &str>::new(qp);
     ///     let stream = UnixStream::connect(path)?;
     ///     qp.connect_over(&stream, &device.port(1)?, Duration::from_secs(5))?;
     ///     qp.post_send(SendWr::send_inline(0, b"hello"), "a greeting")?;
@@ -66,7 +63,7 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// use std::time::Duration;
     ///
     /// fn connect<D: Device>(
-    ///     qp: &mut TrackedQp<D::Qp, usize, usize, 64, 32>,
+    ///     qp: &mut TrackedQp<D::Qp, usize>,
     ///     slots: &Slots<D::Memory>,
     ///     stream: &UnixStream,
     ///     port: &Port,

@@ -7,14 +7,14 @@ use cq_core::transport::PollError;
 use cq_core::wc::Wc;
 
 use super::TrackedQp;
-use super::credit::Credit;
+use super::ledgers::Ledgers;
 use super::qp::{Done, FailError};
-use crate::device::QueuePair;
+use crate::device::DeviceQp;
 use crate::ledger::{Reaped, reap};
 use crate::polling::PollWc;
 
 /// Why a queue pair could not be drained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum DrainError {
     /// It could not go to ERR, or not so that everything completes.
@@ -33,9 +33,7 @@ pub enum DrainError {
     NotPolled,
 }
 
-impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: DeviceQp, S, R, L: Ledgers> TrackedQp<Q, S, R, L> {
     /// Goes to ERR, and polls its completion queues until everything outstanding was flushed ([Q2](cq_core::contract#q2)):
     /// no buffer is in use any more, every token was returned, and the queue pair can be destroyed or
     /// [reset](Self::reset) without loss. Passes on what it polls, in each queue's order. `reaped` ends the wait by

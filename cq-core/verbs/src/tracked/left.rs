@@ -1,18 +1,20 @@
 //! Completions of receives that were passed to a queue pair, and whose receives were not taken.
 
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::wc::Wc;
 
-/// A ring. Each is of another outstanding receive, so there are at most `N`.
+use crate::ledger::{Items, Storage};
+
+/// A ring. Each is of another outstanding receive, so there are at most as many as the ledger holds.
 #[derive(Debug)]
-pub struct Left<const N: usize> {
-    ring: [Wc; N],
+pub struct Left<L: Storage> {
+    ring: Items<Wc, L>,
     first: usize,
     count: usize,
 }
 
-impl<const N: usize> Left<N> {
-    pub const fn new() -> Self {
-        Self { ring: [Wc::new(0, WcStatus::SUCCESS, 0); N], first: 0, count: 0 }
+impl<L: Storage> Left<L> {
+    pub fn new(receives: usize) -> Self {
+        Self { ring: Items::make(receives, |_| Wc::default()), first: 0, count: 0 }
     }
 
     /// Keeps the completion of an outstanding receive. One that is kept already, of a batch that was given twice, is not
@@ -43,7 +45,7 @@ impl<const N: usize> Left<N> {
         self.count = 0;
     }
 
-    const fn index(&self, nth: usize) -> usize {
-        (self.first + nth) % N
+    fn index(&self, nth: usize) -> usize {
+        (self.first + nth) % self.ring.len()
     }
 }

@@ -6,43 +6,51 @@ use core::ops::ControlFlow;
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::Wc;
 
-use super::Unlimited;
-use super::credit::Credit;
+use super::ledgers::{Fixed, Ledgers};
 use super::left::Left;
-use crate::device::QueuePair;
+use crate::budget::Reservation;
+use crate::device::DeviceQp;
 use crate::ledger::{
-    Generation, NotPosted, ReapError, Reaped, Received, Receives, Sends, Sent, post_or_reap,
+    Generation, NotPostedError, ReapError, Reaped, Received, Receives, Sends, Sent, Storage,
+    post_or_reap,
 };
 use crate::polling::PollWc;
-use crate::post::{Post, PostError, Refused};
+use crate::post::{Post, PostError, WrError};
 use crate::setup::{Destination, Endpoint, ModifyError, Port, QpAttr, QpState};
 use crate::wr::{RecvWr, SendWr, Sge};
 
-/// A queue pair whose requests carry tokens, of type `S` for sends and `R` for receives, of which at most `SENDS` and
-/// `RECEIVES` are outstanding. See [the module](super).
+/// A queue pair whose requests carry tokens, of type `S` for sends and `R` for receives. How many may be outstanding is
+/// chosen when it is created. See [the module](super).
 ///
-/// With a shared receive queue, which has [its own](super::TrackedSrq), `RECEIVES` is 0.
+/// Its ledgers are on the `Heap`, or without the feature `alloc` in itself: `L` is [`Fixed`] then. With a shared receive
+/// queue, which has [its own](super::TrackedSrq), it has no receives.
 ///
 /// Dropping destroys the queue pair, then drops the tokens of outstanding requests, and gives back what is reserved. If the
 /// device [can't end](Post::quiesce) the use of their buffers, as the loopback while a peer's process is suspended in the
 /// middle of a message, it leaks the tokens and keeps the reservations for ever.
 #[derive(Debug)]
-pub struct TrackedQp<Q, S, R, const SENDS: usize, const RECEIVES: usize, C = Unlimited>
-where
+pub struct TrackedQp<
+    Q,
+    S,
+    #[cfg(feature = "alloc")] R = S,
+    #[cfg(feature = "alloc")] L = crate::ledger::Heap,
+    #[cfg(not(feature = "alloc"))] R,
+    #[cfg(not(feature = "alloc"))] L,
+> where
     Q: Post,
-    C: Credit,
+    L: Ledgers,
 {
     // Destroyed first, so that nothing completes any more when the reservations are dropped.
     pub(super) qp: Q,
-    pub(super) sends: Sends<S, SENDS>,
-    pub(super) receives: Receives<R, RECEIVES>,
-    pub(super) left: Left<RECEIVES>,
-    send_credit: C,
-    recv_credit: C,
+    pub(super) sends: Sends<S, L::Sends>,
+    pub(super) receives: Receives<R, L::Receives>,
+    pub(super) left: Left<L::Receives>,
+    send_credit: Reservation<L::Budget>,
+    recv_credit: Reservation<L::Budget>,
 }
 
 /// A request that has completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Done<'w, S, R> {
     /// A send.
     Sent(Sent<S>),
@@ -50,34 +58,35 @@ pub enum Done<'w, S, R> {
     Received(Received<'w, R>),
 }
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize> TrackedQp<Q, S, R, SENDS, RECEIVES> {
-    /// Keeps the ledgers of a queue pair on which nothing is outstanding. Its completion queues can overrun.
+impl<Q: Post, S, R, const N: usize, const M: usize> TrackedQp<Q, S, R, Fixed<N, M>> {
+    /// Keeps the ledgers of a queue pair on which nothing is outstanding, and which has at least these capacities. Its
+    /// completion queues can overrun.
     #[must_use]
-    pub fn new(qp: Q) -> Self {
-        Self::with(qp, Unlimited, Unlimited)
+    pub fn fixed(qp: Q) -> Self {
+        Self::without_budget(qp, u32::MAX, u32::MAX)
     }
 }
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
-    /// Keeps the ledgers of a queue pair on which nothing is outstanding. It uses no more entries of the completion
-    /// queue of its sends than `sends` has reserved there, and of that of its receives no more than `receives`.
-    pub(super) fn with(qp: Q, sends: C, receives: C) -> Self {
+impl<Q: Post, S, R, L: Ledgers> TrackedQp<Q, S, R, L> {
+    pub(super) fn without_budget(qp: Q, sends: u32, receives: u32) -> Self {
+        let most = [sends.min(L::Sends::MOST), receives.min(L::Receives::MOST)];
+        Self::with(qp, most.map(Reservation::of_none))
+    }
+
+    /// It uses no more entries of the completion queue of its sends than the first has reserved there, and of that of its
+    /// receives no more than the second.
+    pub(super) fn with(qp: Q, [send_credit, recv_credit]: [Reservation<L::Budget>; 2]) -> Self {
+        let receives = recv_credit.entries() as usize;
         Self {
             qp,
-            sends: Sends::new(Generation::unique()),
-            receives: Receives::new(Generation::unique()),
-            left: Left::new(),
-            send_credit: sends,
-            recv_credit: receives,
+            sends: Sends::sized(Generation::unique(), send_credit.entries() as usize),
+            receives: Receives::sized(Generation::unique(), receives),
+            left: Left::new(receives),
+            send_credit,
+            recv_credit,
         }
     }
-}
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
     /// Returns the queue pair. What is posted or modified by another way is not accounted for.
     pub const fn get_ref(&self) -> &Q {
         &self.qp
@@ -96,25 +105,27 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     }
 
     /// How many sends can be posted now.
-    pub fn free_sends(&mut self) -> usize {
-        self.limit_sends().0.free()
+    #[must_use]
+    pub fn available_sends(&self) -> usize {
+        (self.send_credit.usable() as usize).saturating_sub(self.sends_outstanding())
     }
 
     /// How many receives can be posted now.
-    pub fn free_receives(&mut self) -> usize {
-        self.limit_receives().0.free()
+    #[must_use]
+    pub fn available_receives(&self) -> usize {
+        (self.recv_credit.usable() as usize).saturating_sub(self.receives_outstanding())
     }
 
     /// The most sends that can be outstanding. After a [reset](Self::reset) they are fewer for a while.
     #[must_use]
-    pub fn max_sends(&self) -> usize {
-        SENDS.min(self.send_credit.entries())
+    pub const fn max_sends(&self) -> usize {
+        self.send_credit.entries() as usize
     }
 
     /// The most receives that can be outstanding. After a [reset](Self::reset) they are fewer for a while.
     #[must_use]
-    pub fn max_receives(&self) -> usize {
-        RECEIVES.min(self.recv_credit.entries())
+    pub const fn max_receives(&self) -> usize {
+        self.recv_credit.entries() as usize
     }
 
     /// The tokens of all outstanding requests, sends first, in no particular order.
@@ -140,8 +151,9 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         received: impl FnMut(R),
     ) -> Result<(), E> {
         reset(&mut self.qp)?;
-        self.send_credit.discard(self.sends.outstanding());
-        self.recv_credit.discard(self.receives.outstanding());
+        self.send_credit.discard(self.sends.outstanding() as u32);
+        self.recv_credit.discard(self.receives.outstanding() as u32);
+        self.set_limits();
         // Both ledgers are in order before the caller's code runs. If that panics, the other tokens are dropped.
         let given_up = self.sends.give_up(Generation::unique());
         self.receives.give_up(Generation::unique());
@@ -152,30 +164,30 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         Ok(())
     }
 
-    /// Limits the sends to what may be outstanding now. Returns what posts them: their ledger, and the queue pair.
-    fn limit_sends(&mut self) -> (&mut Sends<S, SENDS>, &mut Q) {
-        self.sends.set_limit(self.send_credit.usable());
-        (&mut self.sends, &mut self.qp)
+    /// Sees to it that so many can be posted, unless they are more than may be.
+    #[inline(always)]
+    fn allow(&mut self, sends: usize, receives: usize) {
+        if self.sends.available() < sends || self.receives.available() < receives {
+            self.set_limits();
+        }
     }
 
-    /// The same, of receives.
-    fn limit_receives(&mut self) -> (&mut Receives<R, RECEIVES>, &mut Q) {
-        self.receives.set_limit(self.recv_credit.usable());
-        (&mut self.receives, &mut self.qp)
+    /// Limits the requests to what may be outstanding now. After RESET the limits are lower, until one is reached and the
+    /// entries can be used again.
+    #[cold]
+    fn set_limits(&mut self) {
+        self.sends.set_limit(self.send_credit.refresh() as usize);
+        self.receives.set_limit(self.recv_credit.refresh() as usize);
     }
-}
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
     /// Posts a send with a token: as [`Sends::post`].
     ///
     /// # Errors
-    /// The request was refused. [`Refused::QueueFull`]: as many as may be are
+    /// The request was refused. [`WrError::QueueFull`]: as many as may be are
     /// outstanding; poll, and retire.
-    pub fn post_send(&mut self, wr: SendWr<'_>, token: S) -> Result<(), NotPosted<S>> {
-        let (sends, qp) = self.limit_sends();
-        sends.post(qp, wr, token)
+    pub fn post_send(&mut self, wr: SendWr<'_>, token: S) -> Result<(), NotPostedError<S>> {
+        self.allow(1, 0);
+        self.sends.post(&mut self.qp, wr, token)
     }
 
     /// Posts a send. While as many as may be are outstanding, polls: as [`Sends::post_or_reap`].
@@ -189,7 +201,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         cq: &mut CompletionQueue<T>,
         buffer: &mut [Wc],
         reaped: impl FnMut(Reaped<'_, Done<'_, S, R>>) -> ControlFlow<()>,
-    ) -> Result<(), NotPosted<S, ReapError>> {
+    ) -> Result<(), NotPostedError<S, ReapError>> {
         let post = |qp: &mut Self, token| qp.post_send(wr, token);
         post_or_reap(self, token, cq, buffer, post, reaped)
     }
@@ -203,18 +215,18 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         list: &mut [SendWr<'_>],
         token: impl FnMut(usize) -> S,
     ) -> Result<(), PostError> {
-        let (sends, qp) = self.limit_sends();
-        sends.post_list(qp, list, token)
+        self.allow(list.len(), 0);
+        self.sends.post_list(&mut self.qp, list, token)
     }
 
     /// Posts a receive with a token: as [`Receives::post`].
     ///
     /// # Errors
-    /// The receive was refused. [`Refused::QueueFull`]: as many as may be are
+    /// The receive was refused. [`WrError::QueueFull`]: as many as may be are
     /// outstanding; poll, and retire.
-    pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
-        let (receives, qp) = self.limit_receives();
-        receives.post(qp, sges, token)
+    pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPostedError<R>> {
+        self.allow(0, 1);
+        self.receives.post(&mut self.qp, sges, token)
     }
 
     /// Posts a list of receives: as [`Receives::post_list`].
@@ -226,8 +238,8 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         list: &mut [RecvWr<'_>],
         token: impl FnMut(usize) -> R,
     ) -> Result<(), PostError> {
-        let (receives, qp) = self.limit_receives();
-        receives.post_list(qp, list, token)
+        self.allow(0, list.len());
+        self.receives.post_list(&mut self.qp, list, token)
     }
 
     /// Posts `count` receives of one buffer each: as [`Receives::fill`].
@@ -240,14 +252,12 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         sge: impl FnMut(usize) -> Sge,
         token: impl FnMut(usize) -> R,
     ) -> Result<(), PostError> {
-        let (receives, qp) = self.limit_receives();
-        receives.fill(qp, count, sge, token)
+        self.allow(0, count);
+        self.receives.fill(&mut self.qp, count, sge, token)
     }
 }
 
-impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: DeviceQp, S, R, L: Ledgers> TrackedQp<Q, S, R, L> {
     /// Posts a datagram to a destination, with a token: as [`post_send`](Self::post_send).
     ///
     /// # Errors
@@ -257,23 +267,23 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         destination: &Destination<'_, Q::Ah>,
         wr: SendWr<'_>,
         token: S,
-    ) -> Result<(), NotPosted<S>> {
-        let (sends, qp) = self.limit_sends();
-        sends.post(&mut qp.to(destination), wr, token)
+    ) -> Result<(), NotPostedError<S>> {
+        self.allow(1, 0);
+        self.sends.post(&mut self.qp.to(destination), wr, token)
     }
 
-    /// Connects to a peer: as [`QueuePair::connect`].
+    /// Connects to a peer: as [`DeviceQp::connect`].
     ///
     /// # Errors
-    /// As those of `QueuePair::connect`.
+    /// As those of `DeviceQp::connect`.
     pub fn connect(&mut self, port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
         self.qp.connect(port, peer)
     }
 
-    /// Activates a UD queue pair: as [`QueuePair::activate`].
+    /// Activates a UD queue pair: as [`DeviceQp::activate`].
     ///
     /// # Errors
-    /// As those of `QueuePair::activate`.
+    /// As those of `DeviceQp::activate`.
     pub fn activate(&mut self, port: &Port, qkey: u32) -> Result<(), ModifyError> {
         self.qp.activate(port, qkey)
     }
@@ -286,15 +296,15 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     /// The queue pair is in RESET, where nothing is outstanding, or the device refused. [`FailError::Marker`]: it goes to
     /// ERR, but refuses the empty send; a UD queue pair does.
     pub fn fail(&mut self) -> Result<(), FailError> {
-        self.qp.modify(&QpAttr::to(QpState::ERR))?;
+        self.qp.modify(&QpAttr::new().state(QpState::ERR))?;
         Ok(self.sends.post_marker(&mut self.qp)?)
     }
 
     /// Changes state and attributes. If the new state is RESET, the tokens of outstanding requests are dropped; otherwise
-    /// as [`QueuePair::modify`]. See [`reset`](Self::reset) and [`fail`](Self::fail).
+    /// as [`DeviceQp::modify`]. See [`reset`](Self::reset) and [`fail`](Self::fail).
     ///
     /// # Errors
-    /// As those of [`QueuePair::modify`].
+    /// As those of [`DeviceQp::modify`].
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         match attr.state {
             Some(QpState::RESET) => self.reset_by(|qp| qp.modify(attr), |_| (), |_| ()),
@@ -313,12 +323,12 @@ impl<Q: QueuePair, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
         sent: impl FnMut(S),
         received: impl FnMut(R),
     ) -> Result<(), ModifyError> {
-        self.reset_by(|qp| qp.modify(&QpAttr::to(QpState::RESET)), sent, received)
+        self.reset_by(|qp| qp.modify(&QpAttr::new().state(QpState::RESET)), sent, received)
     }
 }
 
 /// Why a queue pair could not go to ERR so that everything outstanding completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailError {
     /// It could not go to ERR.
@@ -328,12 +338,10 @@ pub enum FailError {
     #[error(
         "the queue pair refuses an empty send behind unsignaled ones, so nothing tells that they are done: signal the last one"
     )]
-    Marker(#[from] Refused),
+    Marker(#[from] WrError),
 }
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
-    for TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: Post, S, R, L: Ledgers> Drop for TrackedQp<Q, S, R, L> {
     fn drop(&mut self) {
         if !self.is_idle() && !self.qp.quiesce() {
             self.send_credit.keep();

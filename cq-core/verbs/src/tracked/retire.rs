@@ -4,14 +4,12 @@ use core::slice;
 
 use cq_core::wc::Wc;
 
-use super::credit::Credit;
+use super::ledgers::Ledgers;
 use super::qp::{Done, TrackedQp};
 use crate::ledger::{Covered, Received, Retire};
 use crate::post::Post;
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: Post, S, R, L: Ledgers> TrackedQp<Q, S, R, L> {
     /// Retires what a completion covers, oldest first. Empty if the completion is of another queue pair, or of a request
     /// that was discarded.
     ///
@@ -27,13 +25,13 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     ///
     /// ```
     /// use cq_core::wc::Wc;
-    /// use cq_verbs::ledger::NotPosted;
+    /// use cq_verbs::ledger::NotPostedError;
     /// use cq_verbs::post::Post;
     /// use cq_verbs::tracked::{Done, TrackedQp};
     /// use cq_verbs::wr::{SendWr, Sge};
     ///
     /// /// Returns each message that arrives; a buffer receives again once it was sent.
-    /// fn echo<Q: Post>(qp: &mut TrackedQp<Q, Sge, Sge, 16, 16>, wc: &Wc) -> Result<(), NotPosted<Sge>> {
+    /// fn echo<Q: Post>(qp: &mut TrackedQp<Q, Sge>, wc: &Wc) -> Result<(), NotPostedError<Sge>> {
     ///     while let Some(done) = qp.retire_next(wc) {
     ///         match done {
     ///             Done::Received(received) => {
@@ -91,7 +89,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     ///
     /// /// Ends with the first send that has failed.
     /// fn reap<Q: Post>(
-    ///     qp: &mut TrackedQp<Q, (), (), 64, 0>,
+    ///     qp: &mut TrackedQp<Q, ()>,
     ///     cq: &mut CompletionQueue<impl PollWc>,
     /// ) -> Result<(), Box<dyn std::error::Error>> {
     ///     let mut buffer = [Wc::default(); 32];
@@ -109,17 +107,15 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
 }
 
 /// What a batch covers: see [`TrackedQp::retire_all`].
-struct RetireAll<'q, 'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> {
-    qp: &'q mut TrackedQp<Q, S, R, SENDS, RECEIVES, C>,
+struct RetireAll<'q, 'w, Q: Post, S, R, L: Ledgers> {
+    qp: &'q mut TrackedQp<Q, S, R, L>,
     /// The sends that the last completion covers, or that were left from before.
     covered: Covered,
     /// The completions behind it.
     batch: &'w [Wc],
 }
 
-impl<'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Iterator
-    for RetireAll<'_, 'w, Q, S, R, SENDS, RECEIVES, C>
-{
+impl<'w, Q: Post, S, R, L: Ledgers> Iterator for RetireAll<'_, 'w, Q, S, R, L> {
     type Item = Done<'w, S, R>;
 
     #[inline(always)]
@@ -145,9 +141,7 @@ impl<'w, Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> It
     }
 }
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
-    RetireAll<'_, '_, Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: Post, S, R, L: Ledgers> RetireAll<'_, '_, Q, S, R, L> {
     /// Notes what was not taken.
     #[cold]
     fn leave(&mut self) {
@@ -159,9 +153,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit>
     }
 }
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
-    for RetireAll<'_, '_, Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: Post, S, R, L: Ledgers> Drop for RetireAll<'_, '_, Q, S, R, L> {
     #[inline(always)]
     fn drop(&mut self) {
         if !self.covered.is_empty() || !self.batch.is_empty() {
@@ -170,9 +162,7 @@ impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Drop
     }
 }
 
-impl<Q: Post, S, R, const SENDS: usize, const RECEIVES: usize, C: Credit> Retire
-    for TrackedQp<Q, S, R, SENDS, RECEIVES, C>
-{
+impl<Q: Post, S, R, L: Ledgers> Retire for TrackedQp<Q, S, R, L> {
     type Done<'w> = Done<'w, S, R>;
 
     fn complete(&mut self, wc: &Wc) -> bool {

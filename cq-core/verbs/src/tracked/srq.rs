@@ -1,47 +1,43 @@
 //! A shared receive queue and its ledger.
 
-use core::ops::Deref;
-
 use cq_core::wc::Wc;
 
-use super::create::{CqHandle, CreateTrackedError, entries};
-use super::credit::{Credit, Unlimited};
-use crate::budget::{Budget, BudgetedHandle, Reservation};
-use crate::device::{Device, ProtectionDomain, SharedReceiveQueue};
-use crate::ledger::{Generation, NotPosted, Received, Receives};
+use super::{CreateTrackedError, Ledgers};
+use crate::budget::Reservation;
+use crate::device::DeviceSrq;
+use crate::ledger::{Generation, Items, NotPostedError, Received, Receives, Storage};
 use crate::post::PostError;
-use crate::setup::{ArmLimitError, CreateError, DeviceError, SrqInit};
+use crate::setup::{ArmLimitError, CreateError, DeviceError};
 use crate::wr::{RecvWr, Sge};
 
-/// A shared receive queue whose receives carry tokens, at most `N` of them. They complete on the `QUEUES` completion
-/// queues on which it has reservations.
+/// A shared receive queue whose receives carry tokens, of type `R`. They complete on the completion queues on which it has
+/// reservations. Where it keeps its ledger, `L`, is as of a [`TrackedQp`](super::TrackedQp).
 ///
 /// ```
 /// use cq_core::cq::CompletionQueue;
 /// use cq_core::wc::Wc;
-/// use cq_verbs::budget::{Budgeted, Entries};
-/// use cq_verbs::device::{Device, QueuePair, Slots};
+/// use cq_verbs::budget::Budgeted;
+/// use cq_verbs::device::{Device, DeviceQp, Slots};
 /// use cq_verbs::setup::Access;
 /// use cq_verbs::tracked::{TrackedQp, TrackedSrq};
 /// use std::collections::HashMap;
 /// use std::error::Error;
 ///
-/// /// 64 receives, whose tokens are their slots, and a queue pair that takes from them.
-/// type Srq<D> = TrackedSrq<<D as Device>::Srq, usize, Entries, 64, 1>;
-/// type Qp<D> = TrackedQp<<D as Device>::Qp, (), (), 16, 0, Entries>;
-///
 /// /// Counts the messages that come to four queue pairs, until the last of these has failed.
 /// fn count<D: Device>(
 ///     device: &D,
-///     connect: impl Fn(&mut Qp<D>) -> Result<(), Box<dyn Error>>,
+///     connect: impl Fn(&mut TrackedQp<D::Qp, ()>) -> Result<(), Box<dyn Error>>,
 /// ) -> Result<u64, Box<dyn Error>> {
-///     let (pd, cq) = (device.alloc_pd()?, device.create_cq(64 + 4 * 16, None)?);
+///     let (pd, cq) = (device.alloc_pd()?, device.cq(64 + 4 * 16).create()?);
 ///     let mut cq = CompletionQueue::new(Budgeted::new(cq));
 ///     let handle = &cq.get_ref().handle();
-///     let mut srq = Srq::<D>::create(&pd, [handle])?;
+///     // 64 receives, whose tokens are their slots, and queue pairs that take from them.
+///     let mut srq = TrackedSrq::create(&pd, &[handle], 64)?;
 ///     let mut qps = HashMap::new();
 ///     for _ in 0..4 {
-///         let mut qp = Qp::<D>::create_with(&pd, [handle; 2], |init| init.srq = Some(srq.get_ref()))?;
+///         let mut qp = TrackedQp::create_with(&pd, [handle; 2], |init| {
+///             init.srq(srq.get_ref()).caps(init.caps.max_send_wr(16))
+///         })?;
 ///         connect(&mut qp)?;
 ///         qps.insert(qp.get_ref().number(), qp);
 ///     }
@@ -77,27 +73,50 @@ use crate::wr::{RecvWr, Sge};
 /// ([Q9](cq_core::contract#q9)). The guide to poll-mode loops has how, and what to
 /// do if it does not come.
 #[derive(Debug)]
-pub struct TrackedSrq<Q, R, C, const N: usize, const QUEUES: usize>
-where
-    Q: SharedReceiveQueue,
-    C: Credit,
+pub struct TrackedSrq<
+    Q,
+    R,
+    #[cfg(feature = "alloc")] L = crate::ledger::Heap,
+    #[cfg(not(feature = "alloc"))] L,
+> where
+    Q: DeviceSrq,
+    L: Ledgers,
 {
     /// `None` only while it is dropped.
     srq: Option<Q>,
-    receives: Receives<R, N>,
-    credits: [C; QUEUES],
+    receives: Receives<R, L::Receives>,
+    credits: Items<Reservation<L::Budget>, L::Queues>,
 }
 
-impl<Q, R, C, const N: usize, const QUEUES: usize> TrackedSrq<Q, R, C, N, QUEUES>
-where
-    Q: SharedReceiveQueue,
-    C: Credit,
-{
-    fn with(srq: Q, credits: [C; QUEUES]) -> Self {
-        let mut receives = Receives::new(Generation::unique());
-        // Nothing is discarded, so the limit stays.
-        receives.set_limit(credits.iter().map(Credit::entries).min().unwrap_or(N));
+impl<Q: DeviceSrq, R, L: Ledgers> TrackedSrq<Q, R, L> {
+    /// Nothing is discarded, so the limit stays.
+    pub(super) fn with(
+        srq: Q,
+        receives: u32,
+        credits: Items<Reservation<L::Budget>, L::Queues>,
+    ) -> Self {
+        let receives = Receives::sized(Generation::unique(), receives as usize);
         Self { srq: Some(srq), receives, credits }
+    }
+
+    /// Creates a shared receive queue by `create`, which gets the number of receives: as many as are asked for, or fewer
+    /// where a [`Fixed`](super::Fixed) ledger holds fewer. It reserves as many entries of each of these budgets, those of the
+    /// completion queues that the receives can complete on.
+    ///
+    /// # Errors
+    /// A completion queue has fewer entries free, or `create` failed. Nothing was reserved.
+    ///
+    /// # Panics
+    /// The ledger is [`Fixed`](super::Fixed), for another number of completion queues.
+    pub fn create_by(
+        budgets: &[&L::Budget],
+        receives: u32,
+        create: impl FnOnce(u32) -> Result<Q, CreateError>,
+    ) -> Result<Self, CreateTrackedError> {
+        let max_wr = receives.min(L::Receives::MOST);
+        let queues = budgets.iter().map(|budget| (*budget, max_wr));
+        let (srq, credits) = Reservation::for_created(queues, || create(max_wr))??;
+        Ok(Self::with(srq, max_wr, credits))
     }
 
     /// Returns the shared receive queue, to create queue pairs for it. What is posted by another way is not accounted
@@ -109,7 +128,7 @@ where
         }
     }
 
-    fn parts(&mut self) -> (&mut Q, &mut Receives<R, N>) {
+    fn parts(&mut self) -> (&mut Q, &mut Receives<R, L::Receives>) {
         match &mut self.srq {
             Some(srq) => (srq, &mut self.receives),
             None => unreachable!(),
@@ -123,8 +142,9 @@ where
     }
 
     /// How many receives can be posted now.
-    pub const fn free(&self) -> usize {
-        self.receives.free()
+    #[must_use]
+    pub const fn available(&self) -> usize {
+        self.receives.available()
     }
 
     /// Retires the receive that has completed. `None` if the completion is not of this queue.
@@ -135,9 +155,9 @@ where
     /// Posts a receive with a token: as [`Receives::post`].
     ///
     /// # Errors
-    /// The receive was refused. [`Refused::QueueFull`](crate::post::Refused::QueueFull): as many as may be are
+    /// The receive was refused. [`WrError::QueueFull`](crate::post::WrError::QueueFull): as many as may be are
     /// outstanding; poll, and retire.
-    pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPosted<R>> {
+    pub fn post_recv(&mut self, sges: &[Sge], token: R) -> Result<(), NotPostedError<R>> {
         let (srq, receives) = self.parts();
         receives.post_by(sges, token, |list| srq.post_recv(list))
     }
@@ -169,7 +189,7 @@ where
         receives.fill_by(count, sge, token, |list| srq.post_recv(list))
     }
 
-    /// Requests one SRQ_LIMIT_REACHED: as [`SharedReceiveQueue::arm_limit`].
+    /// Requests one SRQ_LIMIT_REACHED: as [`DeviceSrq::arm_limit`].
     ///
     /// # Errors
     /// The limit exceeds the queue's capacity.
@@ -177,7 +197,7 @@ where
         self.parts().0.arm_limit(limit)
     }
 
-    /// The armed limit: as [`SharedReceiveQueue::limit`].
+    /// The armed limit: as [`DeviceSrq::limit`].
     ///
     /// # Errors
     /// The device could not be queried.
@@ -186,61 +206,10 @@ where
     }
 }
 
-impl<Q: SharedReceiveQueue, R, const N: usize> TrackedSrq<Q, R, Unlimited, N, 0> {
-    /// Keeps the ledger of a shared receive queue without receives. The completion queues can overrun.
-    #[must_use]
-    pub fn new(srq: Q) -> Self {
-        Self::with(srq, [])
-    }
-}
-
-impl<Q, R, const N: usize, const QUEUES: usize, B> TrackedSrq<Q, R, Reservation<B>, N, QUEUES>
-where
-    Q: SharedReceiveQueue,
-    B: Deref<Target = Budget> + Clone,
-{
-    /// Creates a shared receive queue of `N` receives with one SGE each, and reserves `N` entries of each completion
-    /// queue that they can complete on.
-    ///
-    /// # Errors
-    /// A completion queue has fewer entries free, or the device refused. Nothing was reserved.
-    pub fn create<P>(
-        pd: &P,
-        cqs: [&BudgetedHandle<CqHandle<P>, B>; QUEUES],
-    ) -> Result<Self, CreateTrackedError>
-    where
-        P: ProtectionDomain<Device: Device<Srq = Q>>,
-    {
-        Self::create_by(cqs.map(BudgetedHandle::budget), entries(N), |max_wr| {
-            pd.create_srq(&SrqInit { max_wr, max_sge: 1 })
-        })
-    }
-
-    /// As [`create`](Self::create), with these budgets of completion queues, and fewer receives. `create` gets their
-    /// number, which is at most `N`.
-    ///
-    /// # Errors
-    /// As those of `create`.
-    pub fn create_by(
-        budgets: [&B; QUEUES],
-        receives: u32,
-        create: impl FnOnce(u32) -> Result<Q, CreateError>,
-    ) -> Result<Self, CreateTrackedError> {
-        let max_wr = receives.min(entries(N));
-        let queues = budgets.map(|budget| (budget, max_wr));
-        let (srq, credits) = Reservation::for_created(queues, || create(max_wr))??;
-        Ok(Self::with(srq, credits))
-    }
-}
-
-impl<Q, R, C, const N: usize, const QUEUES: usize> Drop for TrackedSrq<Q, R, C, N, QUEUES>
-where
-    Q: SharedReceiveQueue,
-    C: Credit,
-{
+impl<Q: DeviceSrq, R, L: Ledgers> Drop for TrackedSrq<Q, R, L> {
     fn drop(&mut self) {
         if self.srq.take().is_some_and(|srq| srq.destroy().is_err()) {
-            self.credits.iter_mut().for_each(Credit::keep);
+            self.credits.iter_mut().for_each(Reservation::keep);
             self.receives.tokens().for_each(core::mem::forget);
         }
     }

@@ -21,15 +21,25 @@ use crate::setup::DeviceError;
 pub struct DescriptorId(u64);
 
 /// A channel that was not added to a set. It gives the channel back.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the channel was not added to the wait set")]
-pub struct NotAdded<C> {
+pub struct AddChannelError<C> {
     /// The channel.
     pub channel: C,
     /// What the system refused.
     #[source]
     pub why: DeviceError,
 }
+
+impl<C> AddChannelError<C> {
+    /// The channel, and what the system refused.
+    #[must_use]
+    pub fn into_parts(self) -> (C, DeviceError) {
+        (self.channel, self.why)
+    }
+}
+
+cq_core::debug_of!([C] AddChannelError<C> { why });
 
 /// Ends a wait from another thread or from a signal handler.
 #[derive(Clone, Debug)]

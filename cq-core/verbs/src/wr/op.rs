@@ -3,7 +3,16 @@
 use crate::setup::Access;
 
 /// An address in the peer's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+///
+/// ```
+/// use cq_verbs::setup::Registered;
+/// use cq_verbs::wr::RemoteAddr;
+///
+/// let region = Registered { addr: 0x1000, len: 64, lkey: 7, rkey: 8 };
+/// assert_eq!(region.remote(16)?, RemoteAddr { addr: 0x1010, rkey: 8 });
+/// # Ok::<(), cq_verbs::setup::RangeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RemoteAddr {
@@ -15,9 +24,7 @@ pub struct RemoteAddr {
 
 cq_core::foreign_flags! {
     /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub struct Placement: u32 {
+    pub struct Placement("ibv_placement_type"): u32 {
         /// The data is visible to all readers of the memory.
         const GLOBAL = 1;
         /// The data survives a power loss.
@@ -30,6 +37,7 @@ cq_core::foreign_flags! {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u32)]
+#[doc(alias = "ibv_selectivity_level")]
 pub enum Selectivity {
     /// The address range of the request.
     Range = 0,
@@ -38,6 +46,17 @@ pub enum Selectivity {
 }
 
 /// Parameters to bind a memory window of type 2: `struct ibv_mw_bind_info` and the keys.
+///
+/// ```
+/// use cq_verbs::setup::{Access, inc_rkey};
+/// use cq_verbs::wr::{SendOp, SendWr, WindowBind};
+///
+/// let (window, lkey, access) = (0x1234_5600, 7, Access::REMOTE_WRITE);
+/// let rkey = inc_rkey(window);
+/// let bind = WindowBind { window, rkey, lkey, addr: 0x1000, length: 64, access };
+/// assert_eq!(SendWr::bind_window(1, bind).op, SendOp::BindWindow(bind));
+/// ```
+#[doc(alias = "ibv_mw_bind_info")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -57,7 +76,15 @@ pub struct WindowBind {
 }
 
 /// The operation of a send request ([Q6](cq_core::contract#q6)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use cq_verbs::wr::{SendOp, SendWr};
+///
+/// let wr = SendWr::send_inline(1, b"ping").with_imm(*b"size");
+/// assert_eq!(wr.op, SendOp::Send { imm: Some(*b"size") });
+/// ```
+#[doc(alias("ibv_wr_opcode", "ibv_wr_opcode_str"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

@@ -42,7 +42,7 @@ macro_rules! sides {
                 }
             }
 
-            impl<C: Channel + Send> Overruns for Producer<'_, Wc, C> {
+            impl<C: QueueChannel + Send> Overruns for Producer<'_, Wc, C> {
                 fn overrun(&mut self) {
                     self.push_batch_or_overrun(&[1, 2].map(send)).unwrap_err();
                 }
@@ -68,8 +68,8 @@ struct Watched(Box<dyn Fails>, u32);
 impl PollCq for Watched {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        self.0.poll(out)
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.0.poll_into(out)
     }
 }
 
@@ -92,18 +92,18 @@ struct Queue(Arc<SharedCq<Watched>>);
 impl PollCq for Queue {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        self.0.lock().transport().poll(out)
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.0.lock().get_mut().poll_into(out)
     }
 }
 
 impl Arm for Queue {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        self.0.lock().transport().arm(on)
+        self.0.lock().get_mut().arm(on)
     }
 
     fn key(&self) -> CqKey {
-        self.0.lock().transport().key()
+        self.0.lock().get_mut().key()
     }
 }
 
@@ -139,10 +139,10 @@ fn consumer_cells<S, E>(
         let (found, finds) = channel();
         let waits = queue.clone();
         thread::spawn(move || found.send(wait(waits, events)));
-        until(|| queue.0.lock().transport().1 > 0, &cell);
+        until(|| queue.0.lock().get_mut().1 > 0, &cell);
         match end {
             PollError::Closed => device = None,
-            PollError::Failed => queue.0.lock().transport().0.fail(),
+            PollError::Failed => queue.0.lock().get_mut().0.fail(),
             _ => device.as_mut().unwrap().overrun(),
         }
         // Who is not dropped ends nothing.

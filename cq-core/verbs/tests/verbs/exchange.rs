@@ -5,9 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use cq_verbs::device::QueuePair;
+use cq_verbs::device::DeviceQp;
 use cq_verbs::exchange::{self, ConnectError, ExchangeError, barrier};
-use cq_verbs::setup::{Endpoint, Gid, ModifyError, Port, QpState};
+use cq_verbs::setup::{Endpoint, Gid, ModifyError, Mtu, Port, QpState};
 use cq_verbs::tracked::TrackedQp;
 
 use super::tracked::Qp;
@@ -23,7 +23,12 @@ const FRAME: usize = ENDPOINT_STEP.len() + Endpoint::BYTES;
 
 fn endpoint(qp_num: u32) -> Endpoint {
     let psn = 0x00ab_cdef;
-    Endpoint { qp_num, psn, lid: 7, gid: Gid([9; 16]), mtu: 1024, responder_resources: 3 }
+    Endpoint::new(qp_num)
+        .psn(psn)
+        .lid(7)
+        .gid(Gid([9; 16]))
+        .mtu(Mtu::MTU_1024)
+        .responder_resources(3)
 }
 
 fn frame(endpoint: &Endpoint) -> Vec<u8> {
@@ -254,8 +259,8 @@ fn queue_pairs_are_connected_to_each_other_once_both_are() {
     // Between the two steps, the program posts its receives; if it can't, the peer is not told that it may send.
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&frame(&endpoint(2))).unwrap();
-    let mut tracked = TrackedQp::<_, (), (), 0, 1>::new(connects(5));
-    let full = PostError { posted: 1, why: Refused::QueueFull };
+    let mut tracked = TrackedQp::<_, (), ()>::with_capacity(connects(5), 0, 1);
+    let full = PostError { posted: 1, why: WrError::QueueFull };
     let refused = tracked.connect_over_with(&ours, &Port::new(1), LONG, |qp| {
         assert_eq!(qp.get_ref().with(|pair| pair.peer), 2);
         qp.fill_receives(2, |_| Sge::default(), |_| ())
@@ -272,7 +277,7 @@ fn queue_pairs_are_connected_to_each_other_once_both_are() {
     let gone = exchange::connect_over(&ours, &mut one, &Port::new(1), LONG).unwrap_err();
     let closed = ExchangeError::Closed { received: 0, size: 8 };
     assert_eq!(gone.to_string(), closed.to_string());
-    let mut tracked = TrackedQp::<_, (), (), 0, 1>::new(connects(6));
+    let mut tracked = TrackedQp::<_, (), ()>::with_capacity(connects(6), 0, 1);
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&frame(&endpoint(2))).unwrap();
     shut_down(&theirs);
@@ -290,7 +295,7 @@ fn queue_pairs_are_connected_to_each_other_once_both_are() {
 fn a_queue_pair_that_does_not_connect_is_told_to_its_program_alone() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(&frame(&endpoint(2))).unwrap();
-    let mut qp = TrackedQp::<_, (), (), 1, 1>::new(Qp::default());
+    let mut qp = TrackedQp::<_, (), ()>::with_capacity(Qp::default(), 1, 1);
     let error = qp.connect_over(&ours, &Port::new(1), LONG).unwrap_err();
     let refused = ModifyError::Illegal { from: QpState::RESET, to: QpState::RTR };
     assert!(matches!(error, ConnectError::Modify(why) if why == refused), "{error}");

@@ -13,7 +13,7 @@ use super::*;
 const N: usize = 8;
 /// The most SGEs of a request, and why one with more is refused.
 const SGES: usize = 2;
-pub(super) const TOO_MANY: Refused = Refused::TooManySges { max: SGES as u32 };
+pub(super) const TOO_MANY: WrError = WrError::TooManySges { max: SGES as u32 };
 
 /// A queue pair with one completion queue. Sends complete when they are told to.
 #[derive(Default)]
@@ -72,18 +72,18 @@ impl Pair {
     fn accept(&mut self, asked: usize) -> (usize, Result<(), PostError>) {
         match self.refuses_after.take() {
             Some((accepted, claimed)) if accepted < asked => {
-                (accepted, Err(PostError { posted: claimed, why: Refused::Device(5) }))
+                (accepted, Err(PostError { posted: claimed, why: WrError::Device(5) }))
             }
             _ => (asked, Ok(())),
         }
     }
 }
 
-fn check(sges: &[Sge]) -> Result<(), Refused> {
+fn check(sges: &[Sge]) -> Result<(), WrError> {
     if sges.len() > SGES { Err(TOO_MANY) } else { Ok(()) }
 }
 
-fn refused_first(why: Refused) -> PostError {
+fn refused_first(why: WrError) -> PostError {
     PostError { posted: 0, why }
 }
 
@@ -118,14 +118,14 @@ impl Post for Pair {
         !self.is_used
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         match wr.data {
             Data::Sges(sges) => check(sges),
             Data::Inline(_) => Ok(()),
         }
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         check(wr.sges)
     }
 }
@@ -133,7 +133,7 @@ impl Post for Pair {
 impl PollCq for Pair {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.polls += 1;
         let count = out.len().min(self.completions.len());
         out.iter_mut().zip(self.completions.drain(..count)).for_each(|(out, wc)| *out = wc);
@@ -141,12 +141,12 @@ impl PollCq for Pair {
     }
 }
 
-fn sends<T, const N: usize>() -> Sends<T, N> {
-    Sends::new(Generation::unique())
+fn sends<T, const N: usize>() -> Sends<T, Array<N>> {
+    Sends::fixed(Generation::unique())
 }
 
-fn receives<T, const N: usize>() -> Receives<T, N> {
-    Receives::new(Generation::unique())
+fn receives<T, const N: usize>() -> Receives<T, Array<N>> {
+    Receives::fixed(Generation::unique())
 }
 
 fn ping() -> SendWr<'static> {
@@ -162,7 +162,7 @@ fn signals(limit: usize, count: usize) -> Vec<bool> {
         ledger.post(&mut pair, ping(), ()).unwrap();
         all.push(pair.sends.back().unwrap().1);
         assert_eq!(all.last(), Some(&must), "it says so before");
-        if ledger.free() == 0 {
+        if ledger.available() == 0 {
             pair.execute_all();
             for wc in pair.completions.drain(..) {
                 ledger.retire(&wc).for_each(|sent| assert_eq!(sent.result, Ok(())));
@@ -228,7 +228,7 @@ fn c09_a_completion_retires_all_before_it_and_none_behind_it() {
             assert_eq!(tokens, expected);
             assert_eq!(ledger.retire(&wc).count(), 0, "once");
         }
-        assert_eq!((ledger.outstanding(), ledger.free()), (0, N));
+        assert_eq!((ledger.outstanding(), ledger.available()), (0, N));
     }
 }
 
@@ -282,7 +282,7 @@ fn a_ledger_ignores_what_it_has_not_posted() {
 fn generations_have_31_bits() {
     let mut pair = Pair::default();
     for number in [7, 7 | 1 << 31] {
-        Sends::<(), 1>::new(Generation::new(number)).post(&mut pair, ping(), ()).unwrap();
+        Sends::<(), Array<1>>::fixed(Generation::new(number)).post(&mut pair, ping(), ()).unwrap();
     }
     assert_eq!(pair.wr_ids(), [7 << 32; 2]);
     assert_eq!(Generation::new(u32::MAX), Generation::new(u32::MAX >> 1));
@@ -295,11 +295,11 @@ fn q05_a_full_ledger_refuses_and_returns_the_token() {
     ledger.post(&mut pair, ping(), Box::new(1)).unwrap();
     ledger.post(&mut pair, ping(), Box::new(2)).unwrap();
     let refused = ledger.post(&mut pair, ping(), Box::new(3)).unwrap_err();
-    assert_eq!((*refused.token, refused.why), (3, Refused::QueueFull));
+    assert_eq!((*refused.token, refused.why), (3, WrError::QueueFull));
     let (mut ledger, mut pair) = (receives::<Box<u32>, 1>(), pair);
     ledger.post(&mut pair, &[], Box::new(1)).unwrap();
     let refused = ledger.post(&mut pair, &[], Box::new(2)).unwrap_err();
-    assert_eq!((*refused.token, refused.why), (2, Refused::QueueFull));
+    assert_eq!((*refused.token, refused.why), (2, WrError::QueueFull));
     assert_eq!((pair.sends.len(), pair.receives.len()), (2, 1), "the device was not asked");
 }
 
@@ -308,11 +308,11 @@ fn what_the_device_refuses_is_not_outstanding() {
     let (mut ledger, mut pair) = (sends::<u32, 2>(), Pair::default());
     pair.refuses_after = Some((0, 0));
     let refused = ledger.post(&mut pair, ping(), 9).unwrap_err();
-    assert_eq!((refused.token, refused.why, ledger.outstanding()), (9, Refused::Device(5), 0));
+    assert_eq!((refused.token, refused.why, ledger.outstanding()), (9, WrError::Device(5), 0));
     let (mut ledger, mut pair) = (receives::<u32, 2>(), pair);
     pair.refuses_after = Some((0, 0));
     let refused = ledger.post(&mut pair, &[], 9).unwrap_err();
-    assert_eq!((refused.token, refused.why, ledger.outstanding()), (9, Refused::Device(5), 0));
+    assert_eq!((refused.token, refused.why, ledger.outstanding()), (9, WrError::Device(5), 0));
 }
 
 #[test]
@@ -362,8 +362,8 @@ fn list(
 
 #[test]
 fn q04_a_list_is_posted_up_to_what_is_refused() {
-    let full = |posted| Err(PostError { posted, why: Refused::QueueFull });
-    let device = |posted| Err(PostError { posted, why: Refused::Device(5) });
+    let full = |posted| Err(PostError { posted, why: WrError::QueueFull });
+    let device = |posted| Err(PostError { posted, why: WrError::Device(5) });
     assert_eq!(list(0, None), (Ok(()), vec![]));
     assert_eq!(list(3, None), (Ok(()), vec![0, 1, 2]));
     assert_eq!(list(6, None), (Ok(()), vec![0, 1, 2, 3, 4, 5]));
@@ -401,17 +401,17 @@ fn a_lower_limit_waits_for_what_is_outstanding() {
     let (mut ledger, mut pair) = (sends::<u32, N>(), Pair::default());
     (0..4).for_each(|token| ledger.post(&mut pair, ping(), token).unwrap());
     ledger.set_limit(2);
-    assert_eq!((ledger.free(), ledger.outstanding()), (0, 4));
+    assert_eq!((ledger.available(), ledger.outstanding()), (0, 4));
     assert!(ledger.post(&mut pair, ping(), 4).is_err());
     let id = pair.wr_ids()[2];
     assert_eq!(ledger.retire(&send(id)).count(), 3);
-    assert_eq!(ledger.free(), 1);
+    assert_eq!(ledger.available(), 1);
     let mut ledger = receives::<u32, 4>();
     ledger.set_limit(1);
     ledger.post(&mut pair, &[], 0).unwrap();
-    assert_eq!(ledger.free(), 0);
+    assert_eq!(ledger.available(), 0);
     ledger.set_limit(9);
-    assert_eq!(ledger.free(), 3);
+    assert_eq!(ledger.available(), 3);
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn receives_complete_in_any_order() {
         let received = ledger.retire(&wc).unwrap();
         assert_eq!((received.token, received.result.unwrap().byte_len()), (token, 5));
     }
-    assert_eq!((ledger.outstanding(), ledger.free()), (1, 3));
+    assert_eq!((ledger.outstanding(), ledger.available()), (1, 3));
     let list = &mut [RecvWr::new(0, &[]); 3];
     ledger.post_list(&mut pair, list, |nth| 10 + nth as u32).unwrap();
     pair.fail();
@@ -459,7 +459,7 @@ fn a_restart_gives_up_what_is_outstanding() {
     let stale = [send(pair.wr_ids()[1]), send(pair.wr_ids()[2])];
     let mut discarded = Vec::new();
     ledger.restart(Generation::unique(), |token| discarded.push(token));
-    assert_eq!((discarded, ledger.outstanding(), ledger.free()), (vec![1, 2], 0, 3));
+    assert_eq!((discarded, ledger.outstanding(), ledger.available()), (vec![1, 2], 0, 3));
     ledger.set_limit(4);
     (0..4).for_each(|token| ledger.post(&mut pair, ping(), token).unwrap());
     stale.iter().for_each(|stale| assert_eq!(ledger.retire(stale).count(), 0));
@@ -474,7 +474,7 @@ fn a_restart_gives_up_what_is_outstanding() {
     let stale = recv(pair.receives[1]);
     let mut discarded = Vec::new();
     ledger.restart(Generation::unique(), |token| discarded.push(token));
-    assert_eq!((discarded, ledger.outstanding(), ledger.free()), (vec![0, 1, 2], 0, 3));
+    assert_eq!((discarded, ledger.outstanding(), ledger.available()), (vec![0, 1, 2], 0, 3));
     assert!(ledger.retire(&stale).is_none());
 }
 
@@ -485,7 +485,7 @@ fn a_full_queue_is_reaped_until_the_send_is_posted() {
     let first = pair.wr_ids()[0];
     let (mut cq, mut buffer) = (CompletionQueue::new(Pair::default()), [Wc::default(); 4]);
     let mut seen = Vec::new();
-    cq.transport().completions.extend([send(99), send(first), recv(98)]);
+    cq.get_mut().completions.extend([send(99), send(first), recv(98)]);
     let reaped = |reaped: Reaped<'_, Sent<u32>>| {
         seen.push(match reaped {
             Reaped::Done(sent) => format!("sent {}", sent.token),
@@ -496,7 +496,7 @@ fn a_full_queue_is_reaped_until_the_send_is_posted() {
     };
     ledger.post_or_reap(&mut pair, ping(), 2, &mut cq, &mut buffer, reaped).unwrap();
     assert_eq!(seen, ["other 99", "sent 0", "other 98"]);
-    assert_eq!((ledger.outstanding(), cq.transport().polls), (2, 1));
+    assert_eq!((ledger.outstanding(), cq.get_mut().polls), (2, 1));
 }
 
 #[test]
@@ -516,8 +516,9 @@ fn a_wait_for_a_free_slot_ends_as_the_caller_wishes() {
     // A batch is passed on to its end, and what it frees is not used.
     let first = pair.wr_ids()[0];
     for order in [[99, first], [first, 99]] {
-        cq.transport().completions.extend(order.map(send));
-        let mut ledger = Sends::<u32, 1>::new(Generation::new((first >> 32) as u32));
+        cq.get_mut().completions.extend(order.map(send));
+        let generation = Generation::new((first >> 32) as u32);
+        let mut ledger = Sends::<u32>::with_capacity(generation, 1);
         ledger.post(&mut pair, ping(), 0).unwrap();
         let mut seen = 0;
         let stop = |_: Reaped<'_, Sent<u32>>| {
@@ -534,7 +535,7 @@ fn a_wait_for_a_free_slot_ends_as_the_caller_wishes() {
     let never = |_: Reaped<'_, Sent<u32>>| unreachable!("nothing is polled");
     let refused =
         ledger.post_or_reap(&mut pair, ping(), 4, &mut cq, &mut buffer, never).unwrap_err();
-    assert_eq!((refused.token, refused.why), (4, ReapError::Refused(Refused::Device(5))));
+    assert_eq!((refused.token, refused.why), (4, ReapError::Refused(WrError::Device(5))));
     ledger.post(&mut pair, ping(), 0).unwrap();
     let script = Script::<4>::new(KEY).on_poll(Err(PollError::Failed));
     let mut cq = CompletionQueue::new(&script);
@@ -569,9 +570,10 @@ proptest! {
     /// Each token comes back once, in order, with the result of its request; and a full queue always moves on.
     #[test]
     fn every_send_is_retired_once_and_in_order(steps in steps()) {
-        let (mut ledger, mut pair) = (sends::<u64, N>(), Pair::default());
+        let mut ledger = Sends::<u64>::with_capacity(Generation::unique(), N);
+        let mut pair = Pair::default();
         let (mut limit, mut next, mut returned) = (N, 0, 0);
-        let mut poll = |ledger: &mut Sends<u64, N>, pair: &mut Pair| {
+        let mut poll = |ledger: &mut Sends<u64>, pair: &mut Pair| {
             let Some(wc) = pair.completions.pop_front() else { return };
             let before = returned;
             for sent in ledger.retire(&wc) {
@@ -584,7 +586,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Post(is_signaled) => {
-                    let had = ledger.free();
+                    let had = ledger.available();
                     let posted = ledger.post(&mut pair, wr(is_signaled), next);
                     prop_assert_eq!(posted.is_ok(), had > 0);
                     next += u64::from(posted.is_ok());
@@ -592,7 +594,7 @@ proptest! {
                 Step::List(list, refused) => {
                     pair.refuses_after = refused.map(|at| (at, at));
                     let mut list: Vec<_> = list.into_iter().map(wr).collect();
-                    let expected = ledger.free().min(list.len()).min(refused.unwrap_or(N));
+                    let expected = ledger.available().min(list.len()).min(refused.unwrap_or(N));
                     let before = next;
                     let answer = ledger.post_list(&mut pair, &mut list, |_| { next += 1; next - 1 });
                     prop_assert_eq!((next - before) as usize, expected);
@@ -603,7 +605,7 @@ proptest! {
                 Step::Poll => poll(&mut ledger, &mut pair),
                 Step::Limit(to) => { limit = to; ledger.set_limit(to) }
             }
-            prop_assert_eq!(ledger.free(), limit.saturating_sub(ledger.outstanding()));
+            prop_assert_eq!(ledger.available(), limit.saturating_sub(ledger.outstanding()));
         }
         // Executed and polled to the end, the queue is empty but for unsignaled sends, fewer than the queue has slots.
         pair.execute_all();

@@ -1,6 +1,7 @@
 //! The tests of requests, accounting, connecting, several queues, tasks.
 #![cfg(not(loom))]
 
+mod aliases;
 mod budget;
 #[cfg(target_os = "linux")]
 mod cm;
@@ -14,6 +15,7 @@ mod ends;
 #[cfg(target_os = "linux")]
 mod exchange;
 mod handlers;
+mod io_errors;
 mod ledger;
 mod observe;
 mod queue_set;

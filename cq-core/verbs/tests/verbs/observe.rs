@@ -4,9 +4,10 @@ use cq_core::observe::{Observed, Observer};
 use cq_testing::fault::{FaultInjector, Faults};
 use cq_testing::rules::{self, EventFixture, Fixture, Kind, Ran};
 use cq_verbs::budget::Budgeted;
+use cq_verbs::counters::Counters;
 use cq_verbs::device::{self, Destroy};
 use cq_verbs::polling::{ArmWc, PollWc};
-use cq_verbs::setup::{InUse, ModerateError, ResizeError};
+use cq_verbs::setup::{InUseError, ModerateError, ResizeError};
 
 use super::counters::{Counted, counted, events, script};
 use super::send as wc;
@@ -19,13 +20,13 @@ fn wrappers_hand_on_what_is_for_the_queue_below() {
     let (mut queue, outer) = counted(FaultInjector::<_, 4>::new(queue, &Faults::seeded(1)));
     fn look(mut queue: impl ArmWc) {
         queue.took_events(2);
-        queue.poll(&mut [wc(0)]).unwrap();
+        queue.poll_into(&mut [wc(0)]).unwrap();
     }
     look(&mut queue);
     assert_eq!(events(&inner), (0, 2, 2));
     assert_eq!(events(&outer), (0, 2, 2));
-    assert_eq!((queue.key(), queue.transport().injected().seed), (KEY, 1));
-    assert_eq!(queue.transport().transport().arm(Notify::Next), Ok(Armed::Armed));
+    assert_eq!((queue.key(), queue.get_mut().injected().seed), (KEY, 1));
+    assert_eq!(queue.get_mut().get_mut().arm(Notify::Next), Ok(Armed::Armed));
     let (_, recorder) = queue.into_parts();
     assert_eq!(recorder.counters().snapshot(), outer.snapshot());
     assert_eq!(events(&inner).0, 1);
@@ -44,7 +45,7 @@ impl Native {
 impl PollCq for Native {
     type Entry = Wc;
 
-    fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
         Ok(0)
     }
 }
@@ -60,18 +61,18 @@ impl Arm for Native {
 }
 
 impl Destroy for Native {
-    fn destroy(self) -> Result<(), InUse<Self>> {
-        Err(InUse::new(self, "queue", "its users"))
+    fn destroy(self) -> Result<(), InUseError<Self>> {
+        Err(InUseError::new(self, "queue", "its users"))
     }
 }
 
 impl Capacity for Native {
-    fn capacity(&self) -> u32 {
+    fn capacity(&self) -> usize {
         7
     }
 }
 
-impl device::Cq for Native {
+impl device::DeviceCq for Native {
     type Handle = &'static str;
 
     fn handle(&self) -> &'static str {
@@ -92,14 +93,14 @@ impl device::Cq for Native {
 #[test]
 fn the_queue_of_a_device_keeps_its_methods() {
     let (mut queue, counters) = counted(Native::default());
-    assert_eq!((device::Cq::handle(&queue), queue.capacity()), ("its handle", 7));
-    assert_eq!(device::Cq::resize(&mut queue, 9), Ok(10));
-    assert_eq!(device::Cq::moderate(&mut queue, 2, 3), Err(ModerateError::Unsupported));
+    assert_eq!((device::DeviceCq::handle(&queue), queue.capacity()), ("its handle", 7));
+    assert_eq!(device::DeviceCq::resize(&mut queue, 9), Ok(10));
+    assert_eq!(device::DeviceCq::moderate(&mut queue, 2, 3), Err(ModerateError::Unsupported));
     let refused = queue.destroy().unwrap_err();
     assert_eq!(refused.to_string(), "the queue is still in use: destroy its users first");
     let mut queue = refused.handle;
-    assert_eq!(*queue.transport().0.lock().unwrap(), ["resize 9", "moderate 2 3"]);
-    assert_eq!(queue.poll(&mut [wc(0)]), Ok(0));
+    assert_eq!(*queue.get_mut().0.lock().unwrap(), ["resize 9", "moderate 2 3"]);
+    assert_eq!(queue.poll_into(&mut [wc(0)]), Ok(0));
     assert_eq!(counters.snapshot().polls, 1, "it counts on");
 }
 
@@ -121,7 +122,7 @@ fn how_much_a_queue_holds_is_known_up_to_its_storage() {
         producer.push(&wc(1)).unwrap();
     }
     holds(&consumer, 4);
-    consumer.poll(&mut [wc(0); 3]).unwrap();
+    consumer.poll_into(&mut [wc(0); 3]).unwrap();
     holds(&consumer, 1);
     // Across the end of the ring.
     producer.push_batch(&[wc(1); 3]).unwrap();
@@ -151,7 +152,7 @@ fn how_much_a_queue_with_several_producers_holds_is_known() {
     assert!(!consumer.holds_more_than(0));
     producer.push_batch(&[wc(1); 3]).unwrap();
     assert!(consumer.holds_more_than(2) && !consumer.holds_more_than(3));
-    consumer.poll(&mut [wc(0)]).unwrap();
+    consumer.poll_into(&mut [wc(0)]).unwrap();
     assert!(consumer.holds_more_than(1) && !consumer.holds_more_than(2));
 }
 
@@ -203,7 +204,7 @@ fn an_observed_queue_keeps_the_rules() {
 struct Taken(Vec<u32>);
 
 impl Observer for Taken {
-    fn polled(&mut self, _: &impl PollCq, _: usize, _: &[Wc]) {}
+    fn polled(&mut self, _: &dyn PollCq<Entry = Wc>, _: usize, _: &[Wc]) {}
 
     fn took_events(&mut self, count: u32) {
         self.0.push(count);
@@ -224,4 +225,23 @@ fn n09_an_observer_is_told_of_events_and_not_that_there_are_none() {
     let mut cq = CompletionQueue::new(Observed::new(&script, Taken::default()));
     assert_eq!(cq.wait(&mut [wc(0)], &mut &script, end), Ok(&[][..]));
     assert_eq!(cq.get_ref().observer().0, [2]);
+}
+
+#[test]
+fn p05_a_boxed_observer_counts_what_it_would_count_itself() {
+    let counts = [true, false].map(|is_boxed| {
+        let (recorder, counters) = Counters::shared();
+        let mut storage = SoftCq::<4>::new();
+        let (mut device, consumer) = storage.split();
+        (0..4).for_each(|id| device.push(&wc(id)).unwrap());
+        let poll = |queue: &mut dyn PollCq<Entry = Wc>| queue.poll_into(&mut [wc(9)]);
+        if is_boxed {
+            let boxed: Box<dyn Observer> = Box::new(recorder);
+            assert_eq!(poll(&mut Observed::new(consumer, boxed)), Ok(1));
+        } else {
+            assert_eq!(poll(&mut Observed::new(consumer, recorder)), Ok(1));
+        }
+        counters.snapshot()
+    });
+    assert_eq!((counts[0], counts[0].high_water), (counts[1], 3));
 }

@@ -53,7 +53,7 @@ impl PollCq for Named<'_> {
     type Entry = Wc;
 
     /// Its completions have its name as `wr_id`.
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let world = &mut *self.1.borrow_mut();
         world.log.extend([self.0, '?']);
         let found = world.polls.get_mut(&self.0).and_then(VecDeque::pop_front).unwrap_or(Ok(0))?;
@@ -168,7 +168,7 @@ fn removing_queues_leaves_the_turn_with_the_next_one() {
     World::poll(&world, 'A', [1; 2]);
     World::poll(&world, 'B', [1; 2]);
     assert_eq!([(); 2].map(|()| poll(&mut set, false).unwrap().0), ['A', 'B']);
-    assert_eq!(set.remove_queue(ids[1]).unwrap().into_transport().0, 'B');
+    assert_eq!(set.remove_queue(ids[1]).unwrap().into_inner().0, 'B');
     assert_eq!([(); 2].map(|()| poll(&mut set, false).map(|it| it.0)), [Some('A'), None]);
     set.remove_queue(ids[0]);
     assert_eq!([poll(&mut set, false), poll(&mut set, true)], [None; 2], "nothing is left");
@@ -226,7 +226,7 @@ fn queues_with_one_key_are_all_armed_again() {
 struct Panics(bool);
 
 impl Observer for Panics {
-    fn polled(&mut self, _: &impl PollCq, _: usize, _: &[Wc]) {}
+    fn polled(&mut self, _: &dyn PollCq<Entry = Wc>, _: usize, _: &[Wc]) {}
 
     fn took_events(&mut self, _: u32) {
         assert!(!std::mem::take(&mut self.0), "as planned");

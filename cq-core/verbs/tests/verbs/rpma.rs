@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use cq_core::observe::{Observed, Observer};
 use cq_verbs::descriptor;
-use cq_verbs::device::{Device, ProtectionDomain};
+use cq_verbs::device::Device;
 use cq_verbs::rpma::{Conn, Cq, RpmaError};
 
 use super::device::{Fake, REFUSED};
@@ -84,7 +84,7 @@ fn r02_a_queue_is_armed_from_the_start_or_is_not_made() {
 struct Taken<'a>(&'a Cell<u32>);
 
 impl Observer for Taken<'_> {
-    fn polled(&mut self, _: &impl PollCq, _: usize, _: &[Wc]) {}
+    fn polled(&mut self, _: &dyn PollCq<Entry = Wc>, _: usize, _: &[Wc]) {}
 
     fn took_events(&mut self, count: u32) {
         self.0.set(self.0.get() + count);
@@ -199,7 +199,7 @@ fn r03_receives_complete_in_their_own_queue_if_its_size_is_not_0() {
     for (rcq_size, sizes, queues) in [(0, &[10][..], [1, 1]), (20, &[10, 20], [1, 2])] {
         let device = Fake::default();
         let mut conn = Conn::new(&device, 10, rcq_size, None).unwrap();
-        device.create_qp(&conn.qp_init()).unwrap();
+        conn.qp(&device).create().unwrap();
         let mut fds = vec![conn.get_cq().get_fd().ok().map(|fd| fd.as_raw_fd())];
         fds.extend(conn.get_rcq().map(|rcq| rcq.get_fd().ok().map(|fd| fd.as_raw_fd())));
         device.with(|made| {

@@ -5,19 +5,19 @@ use std::fmt::Debug;
 use std::io;
 
 use cq_core::queue::raw::{Slot, Tag};
-use cq_testing::fake::Unfinished;
+use cq_testing::fake::UnfinishedError;
 use cq_testing::fault::Injected;
-use cq_verbs::budget::Overdrawn;
+use cq_verbs::budget::OverdrawnError;
 use cq_verbs::causes::Causes;
 use cq_verbs::cm::{CmError, Event, EventKind, ModifyQpError, RejectReason, Status};
 use cq_verbs::exchange::{ConnectError, ExchangeError};
-use cq_verbs::ledger::{NotPosted, ReapError};
+use cq_verbs::ledger::{NotPostedError, ReapError};
 use cq_verbs::queue_set::{QueueSet, SetError};
 use cq_verbs::rpma::RpmaError;
 use cq_verbs::setup::{
     AddressError, ArmLimitError, AtomicCap, CreateError, DeviceError, EndpointError, Errno, Gid,
-    InUse, Limit, ModerateError, ModifyError, PortState, QpAttrMask, QpState, RangeError,
-    RegisterError, ResizeError,
+    InUseError, LimitKind, ModerateError, ModifyError, MtuError, PortState, QpAttrMask, QpState,
+    QpType, RangeError, RegisterError, ResizeError,
 };
 use cq_verbs::tracked::{CreateTrackedError, DrainError, FailError};
 
@@ -69,47 +69,47 @@ fn errors() -> Vec<String> {
     let ends = [End::Abandoned, End::Overrun { dropped: 7 }, End::Failed, End::Closed];
     let pushes = [PushError::Full, PushError::Ended(End::Failed)];
     let refusals = [
-        Refused::QueueFull,
-        Refused::TooManySges { max: 3 },
-        Refused::InlineTooLong { max: 3 },
-        Refused::TooLong { max: 3 },
-        Refused::WrongState,
-        Refused::Unsupported,
-        Refused::InlineResult,
-        Refused::NoReadAtomic,
-        Refused::BadPlacement,
-        Refused::NoDestination,
-        Refused::SharedReceives,
-        Refused::Device(3),
-        Refused::Unknown(3),
+        WrError::QueueFull,
+        WrError::TooManySges { max: 3 },
+        WrError::InlineTooLong { max: 3 },
+        WrError::TooLong { max: 3 },
+        WrError::WrongState,
+        WrError::Unsupported,
+        WrError::InlineResult,
+        WrError::NoReadAtomic,
+        WrError::BadPlacement,
+        WrError::NoDestination,
+        WrError::SharedReceives,
+        WrError::Device(3),
+        WrError::Unknown(3),
     ];
     let drains = [
         DrainError::from(PollError::Closed),
         FailError::from(ModifyError::NotIn { is: QpState::RESET, claimed: QpState::RTS }).into(),
-        FailError::from(Refused::NoDestination).into(),
+        FailError::from(WrError::NoDestination).into(),
         DrainError::Stopped,
         DrainError::NotPolled,
     ];
     let created = [
-        Overdrawn { asked: 7, free: 4, pending: false }.into(),
+        OverdrawnError { asked: 7, free: 4, pending: false }.into(),
         CreateTrackedError::from(CreateError::from(REFUSED)),
     ];
     let reaps =
-        [ReapError::Refused(Refused::WrongState), PollError::Closed.into(), ReapError::Stopped];
+        [ReapError::Refused(WrError::WrongState), PollError::Closed.into(), ReapError::Stopped];
     let exchanges = [
         ExchangeError::TimedOut { received: 3, size: 36 },
         ExchangeError::Closed { received: 3, size: 36 },
         ExchangeError::NotAPeer { found: *b"HTTP" },
         ExchangeError::Version { theirs: 1 },
         ExchangeError::OutOfStep { theirs: 2, ours: 1 },
-        EndpointError::Mtu(9).into(),
+        EndpointError::Mtu(MtuError(9)).into(),
         io::Error::other("no luck").into(),
     ];
     let connects = [
         ExchangeError::Version { theirs: 1 }.into(),
         ExchangeError::from(io::Error::other("no luck")).into(),
         ConnectError::from(ModifyError::from(REFUSED)),
-        ConnectError::from(PostError { posted: 1, why: Refused::QueueFull }),
+        ConnectError::from(PostError { posted: 1, why: WrError::QueueFull }),
     ];
     let connection = connection_errors();
     let capacities = [
@@ -123,17 +123,17 @@ fn errors() -> Vec<String> {
     ];
     let failures = [WcStatus::REM_ACCESS_ERR, WcStatus(77)]
         .map(|status| Failed::new(1, status, 2, 0x8f).unwrap());
-    let in_use = InUse::new(7, "completion queue", "its queue pairs");
+    let in_use = InUseError::new(7, "completion queue", "its queue pairs");
     assert_eq!(in_use.handle, 7, "it comes back");
     let others: [&dyn Error; 8] = [
-        &Overdrawn { asked: 7, free: 4, pending: false },
-        &Overdrawn { asked: 7, free: 4, pending: true },
-        &NotPosted { token: 3, why: Refused::QueueFull },
-        &Dropped { lost: 3, end: End::Overrun { dropped: 7 } },
+        &OverdrawnError { asked: 7, free: 4, pending: false },
+        &OverdrawnError { asked: 7, free: 4, pending: true },
+        &NotPostedError { token: 3, why: WrError::QueueFull },
+        &DroppedError { lost: 3, end: End::Overrun { dropped: 7 } },
         &BatchError { stored: 3, why: PushError::Full },
         &RangeError { offset: 16, len: 49, available: 64 },
         &in_use,
-        &Unfinished { left: 2, waits_for: "a poll" },
+        &UnfinishedError { left: 2, waits_for: "a poll" },
     ];
     let mut lines: Vec<_> = polls.iter().map(|it| error(it)).collect();
     lines.extend(waits.iter().map(|it| error(it)));
@@ -144,7 +144,7 @@ fn errors() -> Vec<String> {
     lines.extend(refusals.map(|why| error(&PostError { posted: 2, why })));
     lines.extend(drains.iter().map(|it| error(it)));
     lines.extend(created.iter().map(|it| error(it)));
-    lines.extend(reaps.map(|why| error(&NotPosted { token: (), why })));
+    lines.extend(reaps.map(|why| error(&NotPostedError { token: (), why })));
     lines.extend(exchanges.iter().map(|it| error(it)));
     lines.extend(connects.iter().map(|it| error(it)));
     lines.extend(connection.iter().map(|it| error(it)));
@@ -179,7 +179,7 @@ fn connection_errors() -> Vec<CmError> {
 
 /// Errors of set-up, with their numbers.
 fn numbered() -> Vec<String> {
-    let (what, max, errno) = (Limit::QueuePairs, 1, Errno::EAGAIN);
+    let (what, max, errno) = (LimitKind::QueuePairs, 1, Errno::EAGAIN);
     let failed = DeviceError::new("{} of {} failed: {errno}: {}", errno);
     let failed = failed.text("open").number(u64::MAX).text("do that");
     let (from, to, mask) = (QpState::INIT, QpState::RTR, QpAttrMask::STATE | QpAttrMask::AV);
@@ -189,6 +189,7 @@ fn numbered() -> Vec<String> {
         CreateError::TableFull { what, max },
         CreateError::OtherContext,
         CreateError::OwnReceives,
+        CreateError::UnknownType(QpType(9)),
         failed.into(),
         REFUSED.into(),
     ];
@@ -223,7 +224,7 @@ fn numbered() -> Vec<String> {
         ModifyError::Illegal { from, to },
         ModifyError::Missing { from, to, missing: mask },
         ModifyError::Superfluous { from, to, superfluous: mask },
-        ModifyError::BadValue { attr: QpAttrMask::TIMEOUT, value: 32, allowed: "0 to 31" },
+        ModifyError::BadValue { attr: QpAttrMask::RETRY_CNT, value: 8, allowed: "0 to 7" },
         ModifyError::NotIn { is: from, claimed: to },
         REFUSED.into(),
         ModifyError::Refused { from, to, mask, errno: Errno::ETIMEDOUT },
@@ -286,20 +287,21 @@ fn values() -> Vec<String> {
         Element::Unknown,
     ];
     let limits = [
-        Limit::Cqe,
-        Limit::SendWr,
-        Limit::RecvWr,
-        Limit::SendSge,
-        Limit::RecvSge,
-        Limit::Inline,
-        Limit::QueuePairs,
-        Limit::CompletionQueues,
-        Limit::SrqWr,
-        Limit::SrqSge,
-        Limit::SharedReceiveQueues,
-        Limit::Channels,
-        Limit::MemoryRegions,
-        Limit::ProtectionDomains,
+        LimitKind::Cqe,
+        LimitKind::SendWr,
+        LimitKind::RecvWr,
+        LimitKind::SendSge,
+        LimitKind::RecvSge,
+        LimitKind::Inline,
+        LimitKind::QueuePairs,
+        LimitKind::CompletionQueues,
+        LimitKind::SrqWr,
+        LimitKind::SrqSge,
+        LimitKind::SharedReceiveQueues,
+        LimitKind::Channels,
+        LimitKind::MemoryRegions,
+        LimitKind::ProtectionDomains,
+        LimitKind::CompletionVectors,
     ];
     let event_type = AsyncEventType::PORT_ERR;
     let events = elements.map(|element| AsyncEvent { event_type, element }.to_string());
@@ -334,28 +336,31 @@ fn c04_c12_q04_every_text_is_as_it_is_written_down() {
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 fn failures_of_a_queue_with_several_producers() {
     use cq_core::queue;
-    use cq_core::queue::mpsc::{OverrunError, PushError, ResizeError, Ring, WhyNot};
+    use cq_core::queue::mpsc::{OverrunError, PushError, ResizeErrorKind, ResizeRingError, Ring};
     let resized = "the completion queue was resized: follow it to its new ring and push again";
     assert_eq!(PushError::Resized.to_string(), resized);
     assert_eq!(OverrunError::Resized.to_string(), resized);
-    let dropped = Dropped { lost: 3, end: End::Overrun { dropped: 7 } };
+    let dropped = DroppedError { lost: 3, end: End::Overrun { dropped: 7 } };
     assert_eq!(OverrunError::Dropped(dropped).to_string(), dropped.to_string());
     let full = queue::PushError::Full.to_string();
     assert_eq!(PushError::Full.to_string(), full);
     assert_eq!(PushError::Ended(End::Failed).to_string(), End::Failed.to_string());
     for (why, text) in [
-        (WhyNot::Overrun, "the completion queue has overrun and can't be resized: destroy it"),
         (
-            WhyNot::BelowUnpolled { promised: 2, unpolled: 3 },
+            ResizeErrorKind::Overrun,
+            "the completion queue has overrun and can't be resized: destroy it",
+        ),
+        (
+            ResizeErrorKind::BelowUnpolled { promised: 2, unpolled: 3 },
             "3 completions are not polled yet, more than the 2 that the queue is to hold: poll them or ask for more",
         ),
         (
-            WhyNot::UnderWay,
+            ResizeErrorKind::UnderWay,
             "a resize is in progress: poll the completions that the queue had before it",
         ),
     ] {
         let mut ring = Ring::<2>::default();
-        let error = ResizeError { why, spare: ring.spare() };
+        let error = ResizeRingError { why, spare: ring.spare() };
         assert_eq!([error.to_string(), why.to_string()], [text; 2]);
     }
 }

@@ -11,7 +11,7 @@ use cq_verbs::causes::Causes;
 use cq_verbs::descriptor::{Raiser, Receiver, block, channel};
 use cq_verbs::queue_set::{QueueId, SetError};
 use cq_verbs::setup::{DeviceError, Errno};
-use cq_verbs::wait_set::{DescriptorId, NotAdded, Ready, StopHandle, WaitSet};
+use cq_verbs::wait_set::{AddChannelError, DescriptorId, Ready, StopHandle, WaitSet};
 
 use super::queue_set::{Named, World, key};
 use super::*;
@@ -29,7 +29,7 @@ fn now() -> Option<Instant> {
 
 /// A queue on a channel.
 fn queue(raiser: Raiser, capacity: u32) -> (Device, CompletionQueue<Queue>) {
-    let (device, queue) = HeapCq::new(capacity).unwrap().split_with(raiser);
+    let (device, queue) = HeapCq::new(capacity as usize).unwrap().split_with(raiser);
     (device, CompletionQueue::new(queue))
 }
 
@@ -198,6 +198,10 @@ fn completions_are_returned_after_the_deadline_and_the_deadline_ends_a_sleep() {
     let deadline = start + Duration::from_millis(20);
     assert_eq!(set.wait(&mut buffer, Some(deadline)), Ok(Ready::DeadlinePassed));
     assert!(start.elapsed() >= Duration::from_millis(20));
+    let timeout = Duration::from_millis(1);
+    assert_eq!(set.wait_timeout(&mut buffer, timeout), Ok(Ready::DeadlinePassed));
+    device.push(&send(6)).unwrap();
+    assert_eq!(batch(set.wait_timeout(&mut buffer, Duration::MAX).unwrap()), (queue, vec![6]));
     assert_eq!(set.wait(&mut [], now()), Err(SetError::EmptyBuffer));
 }
 
@@ -419,7 +423,7 @@ fn what_the_system_can_not_wait_for_is_refused_and_given_back() {
     let refused = error.unwrap_err();
     assert_eq!((refused.channel.0.0, refused.why), ('y', why));
     assert_eq!(
-        Causes(&NotAdded { channel: (), why }).to_string(),
+        Causes(&AddChannelError { channel: (), why }).to_string(),
         "the channel was not added to the wait set: cannot wait for this descriptor: operation not permitted (EPERM, errno 1)"
     );
 }

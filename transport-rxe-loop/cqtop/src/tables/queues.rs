@@ -46,7 +46,7 @@ fn of_queue_pair(report: &Report, qp: &QueuePairReport) -> Vec<Cell> {
     vec![
         Cell::hex(seen.number),
         who(report, seen.owner),
-        Cell::text(format!("{:?}", seen.qp_type).to_uppercase()),
+        Cell::text(format!("{:?}", seen.qp_type)),
         state(seen.state),
         Cell::hex(if is_connected(seen) { seen.peer } else { 0 }),
         peer_state(seen),
@@ -70,7 +70,7 @@ fn state(state: QpState) -> Cell {
 }
 
 fn is_connected(qp: &QueuePair) -> bool {
-    qp.qp_type != QpType::Ud && qp.peer != 0
+    qp.qp_type != QpType::UD && qp.peer != 0
 }
 
 fn peer_state(qp: &QueuePair) -> Cell {

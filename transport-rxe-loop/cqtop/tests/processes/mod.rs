@@ -2,10 +2,9 @@
 
 use cq_core::transport::{Arm, Notify, PollCq};
 use cq_core::wc::Wc;
-use cq_verbs::post::Post;
 use cq_verbs::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    Access, Context, Endpoint, OpenOptions, Port, QpAttr, QpCaps, QpInit, QpState,
+    Access, AckTimeout, Context, Endpoint, OpenOptions, Port, QpAttr, QpState,
 };
 
 use super::actor::{die_with_parent, order, say};
@@ -23,8 +22,8 @@ fn open() -> Context {
 fn talks() {
     let context = open();
     let pd = context.alloc_pd().unwrap();
-    let mut cq = context.create_cq(16, None).unwrap();
-    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let mut cq = context.cq(16).create().unwrap();
+    let mut qp = pd.qp(&cq).create().unwrap();
     let port = context.port(1).unwrap();
     qp.connect(&port, &qp.endpoint(&port)).unwrap();
     say(qp.number());
@@ -36,7 +35,7 @@ fn talks() {
     loop {
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         qp.post_send(&[SendWr::send(2, &[])]).unwrap();
-        while cq.poll(&mut wcs).unwrap() > 0 {}
+        while cq.poll_into(&mut wcs).unwrap() > 0 {}
     }
 }
 
@@ -47,20 +46,21 @@ fn waits() {
     let context = open();
     let (pd, port) = (context.alloc_pd().unwrap(), Port::new(1));
     let channel = context.create_channel().unwrap();
-    let mut armed = context.create_cq(16, Some(&channel)).unwrap();
+    let mut armed = context.cq(16).channel(&channel).create().unwrap();
     let _ = armed.arm(Notify::Next).unwrap();
-    let small = context.create_cq(1, None).unwrap();
-    let caps = QpCaps { max_recv_wr: 8, ..QpInit::new(&armed).caps };
-    let [mut qp, mut failed] =
-        [&armed, &small].map(|cq| pd.create_qp(&QpInit { caps, ..QpInit::new(cq) }).unwrap());
-    let peer = pd.create_qp(&QpInit::new(&armed)).unwrap();
+    let small = context.cq(1).create().unwrap();
+    let caps = pd.qp(&armed).caps.max_recv_wr(8);
+    let [mut qp, mut failed] = [&armed, &small].map(|cq| pd.qp(cq).caps(caps).create().unwrap());
+    let peer = pd.qp(&armed).create().unwrap();
     let rtr = QpAttr::rtr(&port, &Endpoint::new(peer.number()));
-    for attr in [QpAttr::init(&port, Access::empty()), rtr, QpAttr::rts().timeout(0)] {
+    for attr in
+        [QpAttr::init(&port, Access::empty()), rtr, QpAttr::rts().timeout(AckTimeout::UNLIMITED)]
+    {
         qp.modify(&attr).unwrap();
     }
     qp.post_send(&[SendWr::send(41, &[])]).unwrap();
     failed.modify(&QpAttr::init(&port, Access::empty())).unwrap();
-    failed.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    failed.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     for wr_id in 0..4 {
         failed.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
     }
@@ -73,8 +73,8 @@ fn waits() {
 #[ignore = "a process of the tests below"]
 fn neglects() {
     let context = open();
-    let cq = context.create_cq(16, None).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let cq = context.cq(16).create().unwrap();
+    let mut qp = context.alloc_pd().unwrap().qp(&cq).create().unwrap();
     let port = context.port(1).unwrap();
     qp.connect(&port, &qp.endpoint(&port)).unwrap();
     for _ in 0..2 {

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use cq_verbs::setup::Gid;
+
 use super::*;
 use crate::engine::port::gids::Gids;
 
@@ -17,33 +19,30 @@ fn ethernet() -> Port {
 /// From the GID at one index to that at another.
 fn between(port: &Port, source: u8, destination: u8) -> AddressVector {
     let [from, to] = [source, destination].map(|index| port.with_gid(index).unwrap());
-    AddressVector::of(&from, to.gid, 0)
+    AddressVector::new(&from, to.gid, 0)
 }
 
 #[test]
 fn c07_an_address_that_leads_nowhere_is_refused() {
     let here = infiniband();
     let (port, lid) = (here.attributes(), here.lid);
-    let local = AddressVector::of(&port, port.gid, lid);
-    let global = AddressVector::of(&port, port.gid, 0);
+    let local = AddressVector::new(&port, port.gid, lid);
+    let global = AddressVector::new(&port, port.gid, 0);
     let route = global.route.unwrap();
     let (other, beyond) = (Gid([7; 16]), here.gids().len() as u8);
     for (address, wrong) in [
-        (AddressVector { port: 0, ..local }, AddressError::NoSuchPort { port: 0 }),
-        (AddressVector { port: 2, ..global }, AddressError::NoSuchPort { port: 2 }),
-        (AddressVector { sl: 16, ..local }, AddressError::NoSuchLevel { sl: 16 }),
-        (AddressVector { lid: 0, ..local }, AddressError::UnknownLid { lid: 0 }),
-        (AddressVector { lid: lid + 1, ..global }, AddressError::UnknownLid { lid: lid + 1 }),
-        (AddressVector::of(&port, other, 0), AddressError::UnknownGid { gid: other }),
-        (
-            AddressVector { route: Some(GlobalRoute { sgid_index: beyond, ..route }), ..local },
-            AddressError::NoSuchGid { index: beyond },
-        ),
+        (local.port(0), AddressError::NoSuchPort { port: 0 }),
+        (global.port(2), AddressError::NoSuchPort { port: 2 }),
+        (local.sl(16), AddressError::NoSuchLevel { sl: 16 }),
+        (local.lid(0), AddressError::UnknownLid { lid: 0 }),
+        (global.lid(lid + 1), AddressError::UnknownLid { lid: lid + 1 }),
+        (AddressVector::new(&port, other, 0), AddressError::UnknownGid { gid: other }),
+        (local.route(Some(route.sgid_index(beyond))), AddressError::NoSuchGid { index: beyond }),
     ] {
         assert_eq!(check(&address, &here), Err(wrong), "{wrong}");
     }
     assert_eq!(check(&local, &here), Ok(None));
-    for address in [global, AddressVector { sl: 15, lid, ..global }] {
+    for address in [global, global.sl(15).lid(lid)] {
         assert!(check(&address, &here).is_ok_and(|route| route.is_some()));
     }
 }
@@ -62,15 +61,15 @@ fn c07_an_address_on_ethernet_needs_a_route_and_no_local_identifier() {
     let here = ethernet();
     let global = between(&here, 0, 0);
     for lid in [0, 1, infiniband().lid] {
-        assert!(check(&AddressVector { lid, ..global }, &here).is_ok(), "{lid}");
-        let local = AddressVector { lid, route: None, ..global };
+        assert!(check(&global.lid(lid), &here).is_ok(), "{lid}");
+        let local = global.lid(lid).route(None);
         assert_eq!(check(&local, &here), Err(AddressError::NoRoute), "{lid}");
     }
     let (gid, index) = (infiniband().attributes().gid, here.gids().len() as u8);
-    let to = AddressVector::of(&here.attributes(), gid, 0);
+    let to = AddressVector::new(&here.attributes(), gid, 0);
     assert_eq!(check(&to, &here), Err(AddressError::UnknownGid { gid }));
-    let route = GlobalRoute { sgid_index: index, ..global.route.unwrap() };
-    let from = AddressVector { route: Some(route), ..global };
+    let route = global.route.unwrap().sgid_index(index);
+    let from = global.route(Some(route));
     assert_eq!(check(&from, &here), Err(AddressError::NoSuchGid { index }));
 }
 

@@ -1,9 +1,12 @@
 //! What the connection manager puts into force: the parameters of a connection, and the attributes of its queue pair.
 
 use std::mem::swap;
+use std::time::Duration;
 
 use cq_verbs::cm::ConnParam;
-use cq_verbs::setup::{Access, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType};
+use cq_verbs::setup::{
+    Access, AckTimeout, AddressVector, Endpoint, Errno, Port, QpAttr, QpState, QpType, RnrTimer,
+};
 
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::connections::id::Id;
@@ -14,9 +17,9 @@ use crate::protocol::cm::message::{Kind, Message};
 pub const UDP_QKEY: u32 = 0x0123_4567;
 
 /// How long the peer waits before it sends again where there is no receive, as Linux has it: 655.36 ms.
-const MIN_RNR_TIMER: u8 = 0;
+const MIN_RNR_TIMER: RnrTimer = RnrTimer::at_least(Duration::from_micros(655_360));
 /// How long an answer may take before a request is sent again, as Linux has it on Ethernet: 2.15 s.
-const TIMEOUT: u8 = 19;
+const TIMEOUT: AckTimeout = AckTimeout::at_least(Duration::from_secs(2));
 
 /// The size of the private data of a message, which is padded with zeros. Those of librdmacm on InfiniBand.
 pub const fn private_data_size(kind: Kind, service: Service) -> usize {
@@ -39,7 +42,8 @@ pub fn message(kind: Kind, service: Service, private_data: &[u8]) -> Result<Mess
     if private_data.len() > private_data_size(kind, service) {
         return Err(Errno::EINVAL);
     }
-    let param = ConnParam { private_data: private_data.to_vec(), ..ConnParam::default() };
+    let mut param = ConnParam::default();
+    param.private_data = private_data.to_vec();
     Ok(Message { service, param, ..Message::of(kind) })
 }
 
@@ -55,19 +59,16 @@ pub fn parameters(kind: Kind, id: &Id, param: &ConnParam<&[u8]>) -> Result<Messa
         wanted => Ok(wanted),
     };
     let message = message(kind, id.service(), param.private_data)?;
-    let param = ConnParam {
-        qp_num: param.qp_num,
-        srq: param.srq,
-        private_data: message.param.private_data,
-        responder_resources: bound(
+    let param = ConnParam::new(param.qp_num, message.param.private_data)
+        .srq(param.srq)
+        .responder_resources(bound(
             param.responder_resources,
             asked.map(|peer| peer.initiator_depth),
-        )?,
-        initiator_depth: bound(param.initiator_depth, asked.map(|peer| peer.responder_resources))?,
-        flow_control: param.flow_control,
-        retry_count: param.retry_count & 7,
-        rnr_retry_count: param.rnr_retry_count & 7,
-    };
+        )?)
+        .initiator_depth(bound(param.initiator_depth, asked.map(|peer| peer.responder_resources))?)
+        .flow_control(param.flow_control)
+        .retry_count(param.retry_count & 7)
+        .rnr_retry_count(param.rnr_retry_count & 7);
     Ok(Message { psn: id.psn, qkey: UDP_QKEY, param, ..message })
 }
 
@@ -81,9 +82,9 @@ pub fn received(message: &Message) -> ConnParam {
 
 fn of_datagrams(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
     match to {
-        QpState::INIT => Ok(QpAttr::to(to).pkey_index(0).port(port.number).qkey(UDP_QKEY)),
-        QpState::RTR => Ok(QpAttr::to(to)),
-        QpState::RTS => Ok(QpAttr::to(to).sq_psn(id.psn)),
+        QpState::INIT => Ok(QpAttr::new().state(to).pkey_index(0).port(port.number).qkey(UDP_QKEY)),
+        QpState::RTR => Ok(QpAttr::new().state(to)),
+        QpState::RTS => Ok(QpAttr::new().state(to).sq_psn(id.psn)),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -94,9 +95,9 @@ fn of_datagrams(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
 /// EINVAL: it needs the peer's, which has not sent them, or has given up.
 pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
     let access = match id.qp_type {
-        QpType::Rc => Access::REMOTE,
-        QpType::Uc => Access::REMOTE_WRITE,
-        QpType::Ud => return of_datagrams(id, port, to),
+        QpType::RC => Access::REMOTE,
+        QpType::UC => Access::REMOTE_WRITE,
+        _ => return of_datagrams(id, port, to),
     };
     let peer = id.peer.as_ref().ok_or(Errno::EINVAL);
     let attr = match to {
@@ -105,9 +106,9 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
             let &Message { psn, param: ConnParam { qp_num, initiator_depth, .. }, .. } = peer?;
             let (lid, gid, mtu) = (port.lid, port.gid, port.mtu);
             // With a traffic class it has a global route, which carries that.
-            let mut av = AddressVector::of(port, gid, if id.tos == 0 { lid } else { 0 });
+            let mut av = AddressVector::new(port, gid, if id.tos == 0 { lid } else { 0 });
             av.route.iter_mut().for_each(|route| route.traffic_class = id.tos);
-            QpAttr::rtr(port, &Endpoint { psn, lid, gid, mtu, ..Endpoint::new(qp_num) })
+            QpAttr::rtr(port, &Endpoint::new(qp_num).psn(psn).lid(lid).gid(gid).mtu(mtu))
                 .av(av)
                 .min_rnr_timer(MIN_RNR_TIMER)
                 .max_dest_rd_atomic(initiator_depth.min(MAX_RD_ATOMIC))
@@ -125,5 +126,5 @@ pub fn of_state(id: &Id, port: &Port, to: QpState) -> Result<QpAttr, Errno> {
         }
         _ => return Err(Errno::EINVAL),
     };
-    Ok(attr.of_type(id.qp_type))
+    Ok(attr.for_type(id.qp_type))
 }

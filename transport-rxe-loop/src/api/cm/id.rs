@@ -25,6 +25,9 @@ use crate::protocol::cm::{self, Call, State};
 /// `struct rdma_event_channel`: where the events of identifiers are queued. Its descriptor is readable exactly while an event
 /// is, and can be watched by poll(2) and epoll(7), also for edges. A process of the same user can make a listener's readable
 /// without one, by what is no request. Several threads may take events at once.
+///
+/// See [`CmId`] for an example.
+#[doc(alias("rdma_event_channel", "rdma_create_event_channel", "rdma_destroy_event_channel"))]
 #[derive(Debug)]
 pub struct EventChannel {
     device: &'static Device,
@@ -34,6 +37,18 @@ pub struct EventChannel {
 
 /// `struct rdma_cm_id`: an identifier. Dropping it destroys it: the peer gets the event REJECTED or DISCONNECTED, the requests
 /// that wait at a listener are rejected, and its events that were not taken are discarded.
+///
+/// ```
+/// use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
+/// use transport_rxe_loop::{Context, QpType};
+///
+/// let context = Context::open("loop0").unwrap();
+/// let channel = EventChannel::new(&context).unwrap();
+/// let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
+/// id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+/// id.listen(8).unwrap();
+/// assert!(channel.take().unwrap().is_none(), "nobody connects");
+/// ```
 #[derive(Debug)]
 pub struct CmId {
     device: &'static Device,
@@ -76,7 +91,7 @@ impl EventChannel {
     /// # Errors
     /// The system refuses a descriptor or a socket, or this is a forked child.
     pub fn new(context: &Context) -> Result<Self, CreateError> {
-        let device = context.device();
+        let device = context.device;
         let mut all = device.connections.lock().map_err(|_| FORKED)?;
         let created = all.create_channel();
         let (key, fd) = created.map_err(|why| why.for_object(OBJECT))?;
@@ -149,8 +164,12 @@ impl CmId {
     /// Creates an identifier for queue pairs of a type, in a port space: `rdma_create_id`.
     ///
     /// # Errors
-    /// ENODEV: this is a forked child.
+    /// ENODEV: this is a forked child. EOPNOTSUPP: the type is not among the [known ones](QpType::KNOWN).
+    #[doc(alias("rdma_create_id", "rdma_destroy_id"))]
     pub fn new(channel: &EventChannel, space: PortSpace, qp_type: QpType) -> Result<Self, Errno> {
+        if !QpType::KNOWN.contains(&qp_type) {
+            return Err(Errno::EOPNOTSUPP);
+        }
         let device = channel.device;
         let created =
             device.connections.lock().map(|mut all| all.create(channel.key, space, qp_type));
@@ -324,6 +343,7 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: the channel is of another fabric.
+    #[doc(alias = "rdma_migrate_id")]
     pub fn migrate(&self, channel: &EventChannel) -> Result<(), Errno> {
         if !std::ptr::eq(self.device, channel.device) {
             return Err(Errno::EINVAL);
@@ -335,6 +355,7 @@ impl CmId {
     ///
     /// # Errors
     /// ENODEV: this is a forked child.
+    #[doc(alias = "rdma_write_cm_event")]
     pub fn queue_event(&self, kind: EventKind, status: Status, arg: u64) -> Result<(), Errno> {
         self.with(|all, id| {
             all.push(Queued { id, event: (kind, status), request: None, message: None, arg })
@@ -358,6 +379,7 @@ impl CmId {
     ///
     /// # Errors
     /// EISCONN: it is established. EINVAL: it is not accepted.
+    #[doc(alias = "rdma_notify")]
     pub fn notify(&self) -> Result<(), Errno> {
         self.with(|all, key| all.id(key)?.judge(Call::Notify).map(drop))
     }

@@ -1,6 +1,6 @@
 //! Options of identifiers.
 
-use cq_verbs::setup::{Errno, QpType};
+use cq_verbs::setup::{AckTimeout, Errno, QpType};
 
 use super::id::CmId;
 use crate::protocol::cm::Call;
@@ -17,12 +17,23 @@ use crate::protocol::cm::Call;
 ///
 /// Everything else is refused: with EINVAL a value of another size, one that a queue pair would refuse, or an option where it
 /// can't be set; with ENOSYS another option or level, RDMA_OPTION_IB_PATH among them, as there is one path.
+///
+/// ```
+/// use transport_rxe_loop::cm::{CmId, EventChannel, IdOption, PortSpace};
+/// use transport_rxe_loop::{Context, QpType};
+///
+/// let context = Context::open("loop0").unwrap();
+/// let channel = EventChannel::new(&context).unwrap();
+/// let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
+/// id.set_option(IdOption::Tos(8)).unwrap();
+/// assert_eq!(id.tos(), 8);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdOption {
     /// The traffic class.
     Tos(u8),
-    /// The local ACK timeout: 4.096 us · 2^n for 1 to 31, 0 for no limit.
-    AckTimeout(u8),
+    /// The local ACK timeout.
+    AckTimeout(AckTimeout),
     /// Whether others may be bound to its address.
     ReuseAddr(bool),
     /// Whether an unspecified address stands for its own family alone.
@@ -40,14 +51,14 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: it can't be set in this state, or of an identifier of this type; or there is no such value.
+    #[doc(alias = "rdma_set_option")]
     pub fn set_option(&self, option: IdOption) -> Result<(), Errno> {
-        const MOST: u8 = 31;
         self.with(|all, key| {
             let id = all.id(key)?;
             let (reuse, only) = (id.reuse, id.only);
             match option {
                 IdOption::Tos(tos) => id.tos = tos,
-                IdOption::AckTimeout(timeout) if timeout <= MOST && id.qp_type == QpType::Rc => {
+                IdOption::AckTimeout(timeout) if id.qp_type == QpType::RC => {
                     id.ack_timeout = Some(timeout);
                 }
                 IdOption::AckTimeout(_) => return Err(rustix::io::Errno::INVAL),

@@ -33,7 +33,7 @@ impl Id {
     /// EMFILE, ENFILE: no descriptor is available. ENODEV: this is a forked child.
     pub fn in_fabric(context: &Context) -> Result<Self, Errno> {
         let channel = EventChannel::new(context).map_err(|why| why.errno())?;
-        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc)?;
+        let id = CmId::new(&channel, PortSpace::TCP, QpType::RC)?;
         Ok(Self { id, channel, context: context.clone() })
     }
 }
@@ -131,7 +131,7 @@ impl Identifier for Id {
     }
 
     fn is_device_of(&self, qp: &QueuePair) -> Result<bool, Errno> {
-        Ok(std::ptr::eq(qp.claimed.queue.engine, self.context.device().engine))
+        Ok(std::ptr::eq(qp.claimed.queue.engine, self.context.device.engine))
     }
 
     fn describe(qp: &QueuePair) -> QpInfo {

@@ -50,23 +50,20 @@ impl Cq {
     ///
     /// ```
     /// use cq_core::transport::{Events, Notify, PollCq};
-    /// use cq_core::wc::Wc;
-    /// use transport_rxe_loop::verbs::post::Post;
-    /// use transport_rxe_loop::verbs::wr::{RemoteAddr, SendWr};
-    /// use transport_rxe_loop::{Context, QpInit};
+    /// use transport_rxe_loop::{Context, RemoteAddr, SendWr, Wc};
     ///
     /// let context = Context::open("loop0")?;
     /// let mut channel = context.create_channel()?;
-    /// let mut cq = context.create_cq(16, Some(&channel))?;
+    /// let mut cq = context.cq(16).channel(&channel).create()?;
     /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+    /// let mut qp = pd.qp(&cq).create()?;
     /// qp.connect(&port, &qp.endpoint(&port))?;
     /// qp.post_send(&[SendWr::write_inline(7, &[], RemoteAddr { addr: 0, rkey: 0 })])?;
     /// while !cq.holds_more_than(0) {}
     ///
     /// cq.arm_or_raise(Notify::Next)?;
     /// assert!(channel.take_event()?.is_some());
-    /// assert_eq!(cq.poll(&mut [Wc::default(); 4])?, 1);
+    /// assert!(cq.pop()?.is_some());
     /// cq.arm_or_raise(Notify::Next)?; // the queue is empty: it is armed, for the next one
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -87,14 +84,14 @@ impl Cq {
     }
 
     fn ring(&self) -> Option<RawQueue<'static>> {
-        let completions = self.queue.engine.completions;
-        ring(completions, completions.cq(self.queue.index).fanin.location())
+        let completions = self.handle.queue.engine.completions;
+        ring(completions, completions.cq(self.handle.queue.index).fanin.location())
     }
 
     /// Raises the event of what was there when the queue was armed, unless a producer has done so since.
     #[cold]
     fn raise_missed(&mut self, on: Notify) {
-        let (engine, index) = (self.queue.engine, self.queue.index);
+        let (engine, index) = (self.handle.queue.engine, self.handle.queue.index);
         let slot = engine.completions.cq(index);
         // A forked child gets no completions, and so no events.
         if !engine.shm.is_ours() {

@@ -61,7 +61,7 @@ impl Counted {
         let fanin = &queue.engine.completions.cq(queue.index).fanin;
         let most = 1 << fanin.location().log2;
         let found = fanin.unpolled(&self.consumer).min(most);
-        let polled = self.consumer.poll(out);
+        let polled = self.consumer.poll_into(out);
         let count = polled.unwrap_or(0);
         if count > 0 {
             queue.polled.count(self.consumer.position());

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::{CqHandle, Queue};
 use crate::completion::queue::MAX_CQE;
 use crate::protocol::number::SrqNumber;
+use crate::sync;
 
 /// How many completions a queue holds, and how many its queue pairs can have outstanding: [`CqHandle::demand`].
 ///
@@ -57,17 +58,17 @@ impl CqHandle {
     /// `max_recv_wr`, and `max_wr` of each shared receive queue from which they take them, once.
     ///
     /// ```
-    /// use transport_rxe_loop::{Context, QpCaps, QpInit};
+    /// use transport_rxe_loop::{Context, QpCaps};
     ///
     /// let context = Context::open("loop0")?;
-    /// let (pd, mut cq) = (context.alloc_pd()?, context.create_cq(64, None)?);
-    /// let usual = QpInit::new(&cq);
-    /// let caps = QpCaps { max_send_wr: 64, max_recv_wr: 32, ..usual.caps };
-    /// let qp = pd.create_qp(&QpInit { caps, ..usual })?;
-    /// let demand = cq.demand();
+    /// let (pd, mut cq) = (context.alloc_pd()?, context.cq(64).create()?);
+    /// let usual = pd.qp(&cq);
+    /// let caps = usual.caps.max_send_wr(64).max_recv_wr(32);
+    /// let qp = pd.create_qp(&usual.caps(caps))?;
+    /// let demand = cq.handle().demand();
     /// assert_eq!((demand.capacity, demand.outstanding, demand.missing()), (64, 96, 32));
     /// cq.resize(96)?;
-    /// assert_eq!(cq.demand().missing(), 0);
+    /// assert_eq!(cq.handle().demand().missing(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -100,23 +101,23 @@ struct Shared {
 impl Users {
     /// A queue of so many requests.
     pub fn add(&self, max_wr: u32) {
-        self.lock().own += u64::from(max_wr);
+        sync::lock(&self.0).own += u64::from(max_wr);
     }
 
     /// A queue of so many requests that was [added](Self::add) ends.
     pub fn remove(&self, max_wr: u32) {
-        self.lock().own -= u64::from(max_wr);
+        sync::lock(&self.0).own -= u64::from(max_wr);
     }
 
     /// A queue pair with this shared receive queue, of so many receives.
     pub fn share(&self, srq: SrqNumber, max_wr: u32) {
-        let mut sum = self.lock();
+        let mut sum = sync::lock(&self.0);
         sum.shared.entry(srq).or_insert(Shared { max_wr, takers: 0 }).takers += 1;
     }
 
     /// A queue pair that [shares](Self::share) ends.
     pub fn unshare(&self, srq: SrqNumber) {
-        let mut sum = self.lock();
+        let mut sum = sync::lock(&self.0);
         let takers = sum.shared.get_mut(&srq).map_or(0, |shared| {
             shared.takers -= 1;
             shared.takers
@@ -127,12 +128,8 @@ impl Users {
     }
 
     fn outstanding(&self) -> u64 {
-        let sum = self.lock();
+        let sum = sync::lock(&self.0);
         sum.own + sum.shared.values().map(|shared| u64::from(shared.max_wr)).sum::<u64>()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Sum> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

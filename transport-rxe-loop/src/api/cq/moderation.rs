@@ -9,6 +9,7 @@ use crate::conditions::FORKED;
 use crate::engine::{complete, in_flight};
 use crate::protocol::mode::CqFlag;
 use crate::protocol::moderation::{EventAction, Setting};
+use crate::sync;
 
 impl Cq {
     /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
@@ -28,7 +29,7 @@ impl Cq {
     ///
     /// let context = Context::open("loop0")?;
     /// let channel = context.create_channel()?;
-    /// let mut cq = context.create_cq(16, Some(&channel))?;
+    /// let mut cq = context.cq(16).channel(&channel).create()?;
     /// cq.moderate(4, 1_000)?;
     /// assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
     /// cq.moderate(1, 0)?;
@@ -39,15 +40,15 @@ impl Cq {
     /// The service thread can't be started, another process holds the queue's lock, or this is a forked child. Nothing
     /// was changed.
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        let (engine, index) = (self.queue.engine, self.queue.index);
+        let (engine, index) = (self.handle.queue.engine, self.handle.queue.index);
         if !engine.shm.is_ours() {
             return Err(FORKED.into());
         }
         let (slot, setting) = (engine.completions.cq(index), Setting { count, period });
         if setting.is_any() && self.attachments.1.is_some() {
-            let started = engine.shm.thread().start();
+            let started = engine.shm.thread.start();
             started.map_err(|why| why.for_object("the service thread"))?;
-            engine.completions.moderated().insert(index);
+            sync::lock(&engine.completions.moderated).insert(index);
         }
         let event_action = {
             in_flight::share_queue(engine, index);

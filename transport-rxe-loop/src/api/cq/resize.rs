@@ -3,7 +3,6 @@
 //! stay at the channel.
 
 use std::mem;
-use std::sync::PoisonError;
 
 use cq_core::queue::OnChannel;
 use cq_core::queue::raw::Layout;
@@ -18,6 +17,7 @@ use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::protocol::fanin::Location;
 use crate::protocol::mode::CqFlag;
+use crate::sync;
 
 impl Cq {
     /// Resizes the queue to hold `capacity` completions, and returns the new capacity, which is the same
@@ -28,11 +28,11 @@ impl Cq {
     /// [`QueuePair::modify`]: crate::QueuePair::modify
     ///
     /// ```
-    /// use transport_rxe_loop::{Context, CreateError, Limit, ResizeError};
+    /// use transport_rxe_loop::{Context, CreateError, LimitKind, ResizeError};
     ///
-    /// let mut cq = Context::open("loop0")?.create_cq(16, None)?;
+    /// let mut cq = Context::open("loop0")?.cq(16).create()?;
     /// assert_eq!(cq.resize(100)?, 100);
-    /// assert_eq!(cq.resize(0), Err(ResizeError::Create(CreateError::Zero(Limit::Cqe))));
+    /// assert_eq!(cq.resize(0), Err(ResizeError::Create(CreateError::Zero(LimitKind::Cqe))));
     /// assert_eq!(cq.capacity(), 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -42,17 +42,17 @@ impl Cq {
     /// memory, or the queue has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let (location, extent, _) = deaths::retry_after_recovery(self.device, || {
-            super::allocate(self.queue.engine, capacity)
+            super::allocate(self.handle.queue.engine, capacity)
         })?;
         self.move_to(location, capacity)?;
         // No producer uses the old memory any more: each looks the ring up under the lock.
-        let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = sync::lock(&self.handle.queue.extent);
         drop(mem::replace(&mut *mine, extent));
-        Ok(self.capacity())
+        Ok(self.capacity() as u32)
     }
 
     fn move_to(&mut self, location: Location, asked: u32) -> Result<(), ResizeError> {
-        let (engine, index) = (self.queue.engine, self.queue.index);
+        let (engine, index) = (self.handle.queue.engine, self.handle.queue.index);
         let fanin = &engine.completions.cq(index).fanin;
         in_flight::share_queue(engine, index);
         let _guard = complete::lock(engine, index).map_err(CreateError::from)?;

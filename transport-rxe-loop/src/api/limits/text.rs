@@ -1,8 +1,7 @@
 //! Limits as text, for the environment variable `RXE_LOOP_LIMITS`.
 
-use std::env;
-use std::fmt;
 use std::str::FromStr;
+use std::{env, fmt};
 
 use thiserror::Error;
 
@@ -12,7 +11,7 @@ use super::Limits;
 pub const VARIABLE: &str = "RXE_LOOP_LIMITS";
 
 /// Why a text could not be parsed as [`Limits`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum LimitsTextError {
     /// It is not UTF-8.

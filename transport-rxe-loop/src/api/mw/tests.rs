@@ -56,7 +56,7 @@ impl Alone {
 
     /// The entry of its window that all see.
     fn slot(&self) -> &'static MrSlot {
-        self.device.memory.mr(self.window.entry.index)
+        self.device.memory.mrs.at(self.window.entry.index)
     }
 
     /// This process' entry of its region.
@@ -107,7 +107,7 @@ fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
 fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
     let (memory, key) = (alone.device.memory, alone.window.rkey());
-    let closing = memory.windows().begin_invalidate(memory, alone.qp.qpn(), Key::new(key)).unwrap();
+    let closing = memory.windows.begin_invalidate(memory, alone.qp.qpn(), Key::new(key)).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
     assert!(closing.finish(memory));
@@ -120,7 +120,7 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
 fn q07_a_key_is_not_invalidated_that_a_window_had_before_or_whose_window_is_deallocated_meanwhile()
 {
     let Alone { qp, window, region: _region, device: Device { memory, .. }, .. } = Alone::new();
-    let (windows, old, key) = (memory.windows(), window.entry.key(), window.rkey());
+    let (windows, old, key) = (&memory.windows, window.entry.key(), window.rkey());
     assert_ne!(old.get(), key);
     assert!(windows.begin_invalidate(memory, qp.qpn(), old).is_none());
     assert!(qp.has_windows());
@@ -132,12 +132,12 @@ fn q07_a_key_is_not_invalidated_that_a_window_had_before_or_whose_window_is_deal
 #[test]
 fn q06_the_key_of_another_process_is_invalidated_once_and_not_without_its_region() {
     let device = Fixture::new().device;
-    let qps = device.engine.qps();
+    let qps = &device.engine.qps;
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
-        let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
-        (Key::of(index, 0), device.memory.mr(index), (ANOTHER, generation))
+        let (index, generation) = device.memory.mrs.claim(ANOTHER).unwrap();
+        (Key::of(index, 0), device.memory.mrs.at(index), (ANOTHER, generation))
     });
     let entry = RegionEntry {
         key: region,
@@ -168,7 +168,7 @@ fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let key = Key::new(alone.region.lkey());
     let entry = RegionEntry::read(slot, key).unwrap();
     let (place, generation) =
-        alone.device.memory.mr(RegionIndex::new(key.get() >> 8)).life().holder().unwrap();
+        alone.device.memory.mrs.at(RegionIndex::new(key.get() >> 8)).life().holder().unwrap();
     for (generation, is_open) in [(generation, true), (generation + 255, false)] {
         entry.write(slot, (place, generation));
         assert_eq!(alone.is_open(), is_open);
@@ -188,7 +188,7 @@ fn no_window_has_the_entry_whose_key_may_be_0() {
 fn q06_a_window_to_read_from_needs_no_right_to_write() {
     let mut alone = Alone::new();
     let region = alone.fixture.pd.allocate(64, Access::MW_BIND).unwrap();
-    let (here, key) = ([alone.region.sge(0, 8).unwrap()], alone.window.rkey());
+    let (here, key) = ([alone.region.sge(..8).unwrap()], alone.window.rkey());
     let bind = alone.bind_of(&region, Access::REMOTE_READ);
     let target = RemoteAddr { addr: region.addr(), rkey: bind.rkey };
     for request in [

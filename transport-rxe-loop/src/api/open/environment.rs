@@ -1,6 +1,7 @@
 //! Variables of the environment that are options, for programs that can't be changed.
 
 use std::env;
+use std::ffi::OsString;
 
 use super::OpenError;
 use crate::engine::port::link_layer::LinkLayer;
@@ -20,50 +21,40 @@ const STRICT: &str = "RXE_LOOP_STRICT";
 /// The environment variable that names the link layer.
 const LINK_LAYER: &str = "RXE_LOOP_LINK_LAYER";
 
+/// What the variable's value stands for in `words`, if it is set.
+fn chosen<T: Copy>(
+    variable: &str,
+    words: &[(&str, T)],
+    unknown: impl FnOnce(OsString) -> OpenError,
+) -> Result<Option<T>, OpenError> {
+    let Some(said) = env::var_os(variable) else { return Ok(None) };
+    let known = words.iter().find(|(word, _)| said == *word);
+    known.map(|&(_, choice)| Some(choice)).ok_or_else(|| unknown(said))
+}
+
 /// Whether the environment requests that service threads copy.
-pub fn service_from_env() -> Result<bool, OpenError> {
-    match env::var_os(COPY) {
-        None => Ok(false),
-        Some(how) if how == "direct" => Ok(false),
-        Some(how) if how == "service" => Ok(true),
-        Some(how) => Err(OpenError::UnknownCopying { how }),
-    }
+pub fn service_from_env() -> Result<Option<bool>, OpenError> {
+    let words = [("direct", false), ("service", true)];
+    chosen(COPY, &words, |how| OpenError::UnknownCopying { how })
 }
 
 /// Whether the environment requests that polls are counted.
-pub fn counts_from_env() -> Result<bool, OpenError> {
-    match env::var_os(COUNT) {
-        None => Ok(false),
-        Some(what) if what == "polls" => Ok(true),
-        Some(what) => Err(OpenError::UnknownCount { what }),
-    }
+pub fn counts_from_env() -> Result<Option<bool>, OpenError> {
+    chosen(COUNT, &[("polls", true)], |what| OpenError::UnknownCount { what })
 }
 
 /// Whether the environment requests the imitation of Soft-RoCE.
-pub fn imitates_from_env() -> Result<bool, OpenError> {
-    match env::var_os(IMITATE) {
-        None => Ok(false),
-        Some(what) if what == "rxe" => Ok(true),
-        Some(what) => Err(OpenError::UnknownImitation { what }),
-    }
+pub fn imitates_from_env() -> Result<Option<bool>, OpenError> {
+    chosen(IMITATE, &[("rxe", true)], |what| OpenError::UnknownImitation { what })
 }
 
 /// Whether the environment requests a strict device.
-pub fn strict_from_env() -> Result<bool, OpenError> {
-    match env::var_os(STRICT) {
-        None => Ok(false),
-        Some(how) if how == "0" => Ok(false),
-        Some(how) if how == "1" => Ok(true),
-        Some(how) => Err(OpenError::UnknownStrictness { how }),
-    }
+pub fn strict_from_env() -> Result<Option<bool>, OpenError> {
+    chosen(STRICT, &[("0", false), ("1", true)], |how| OpenError::UnknownStrictness { how })
 }
 
 /// The link layer that the environment requests, if any.
 pub fn link_layer_from_env() -> Result<Option<LinkLayer>, OpenError> {
-    match env::var_os(LINK_LAYER) {
-        None => Ok(None),
-        Some(what) if what == "infiniband" => Ok(Some(LinkLayer::InfiniBand)),
-        Some(what) if what == "ethernet" => Ok(Some(LinkLayer::Ethernet)),
-        Some(what) => Err(OpenError::UnknownLinkLayer { what }),
-    }
+    let words = [("infiniband", LinkLayer::InfiniBand), ("ethernet", LinkLayer::Ethernet)];
+    chosen(LINK_LAYER, &words, |what| OpenError::UnknownLinkLayer { what })
 }

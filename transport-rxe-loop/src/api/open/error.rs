@@ -1,20 +1,23 @@
 //! Errors of opening the device.
 
 use std::ffi::OsString;
+use std::io;
 
 use cq_verbs::setup::Errno;
 use thiserror::Error;
 
-use crate::api::limits::LimitsTextError;
+use crate::api::limits::{LimitsTextError, OtherLimits};
 use crate::completion::channel::ChannelError;
 use crate::engine::port::link_layer::LinkLayer;
 use crate::error::CreateError;
 use crate::policy::faults::FaultsError;
-use crate::shm::error::AttachError;
+use crate::shm::error::{AttachError, ObserveError};
+use crate::shm::limits::LimitsError;
+use crate::shm::name::NameError;
 use crate::shm::system::SystemError;
 
 /// Why a device could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// No device has this name.
@@ -103,4 +106,20 @@ impl OpenError {
             _ => Errno::EINVAL,
         }
     }
+}
+
+cq_core::io_errors! {
+    OpenError { error => error.errno(); }
+    AttachError { error => error.errno(); }
+    SystemError { error => error.errno; }
+    ObserveError {
+        ObserveError::NoSuchFabric { .. } => io::ErrorKind::NotFound;
+        ObserveError::Unusable(error) => error.errno();
+        _ => io::ErrorKind::InvalidInput;
+    }
+    NameError { _ => io::ErrorKind::InvalidInput; }
+    LimitsError { _ => io::ErrorKind::InvalidInput; }
+    LimitsTextError { _ => io::ErrorKind::InvalidInput; }
+    FaultsError { _ => io::ErrorKind::InvalidInput; }
+    OtherLimits { _ => io::ErrorKind::AlreadyExists; }
 }

@@ -1,6 +1,6 @@
 //! Batches: sends that are posted together, or not at all.
 
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use cq_verbs::setup::QpType;
 use cq_verbs::wr::SendWr;
 
@@ -14,22 +14,19 @@ use crate::sync;
 /// [`QueuePair::batch`]. None is carried out before [`post`](Self::post); dropping the batch discards those not posted.
 ///
 /// ```
-/// use cq_core::transport::PollCq;
-/// use cq_core::wc::Wc;
-/// use transport_rxe_loop::verbs::post::Refused;
-/// use transport_rxe_loop::verbs::wr::SendWr;
-/// use transport_rxe_loop::{Access, Context, QpInit};
+/// use transport_rxe_loop::verbs::post::WrError;
+/// use transport_rxe_loop::{Access, Context, SendWr, Wc};
 ///
 /// let context = Context::open("loop0")?;
 /// let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-/// let mut cq = context.create_cq(16, None)?;
-/// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+/// let mut cq = context.cq(16).create()?;
+/// let mut qp = pd.qp(&cq).create()?;
 /// qp.connect(&port, &qp.endpoint(&port))?;
 /// let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
 ///
 /// let mut batch = qp.batch();
 /// batch.put(&SendWr::write_inline(1, b"hello", region.remote(0)?).unsignaled())?;
-/// assert_eq!(batch.put(&SendWr::send_inline(2, &[0; 65])), Err(Refused::InlineTooLong { max: 64 }));
+/// assert_eq!(batch.put(&SendWr::send_inline(2, &[0; 65])), Err(WrError::InlineTooLong { max: 64 }));
 ///
 /// // Nothing was posted. This is another batch.
 /// let mut batch = qp.batch();
@@ -38,7 +35,7 @@ use crate::sync;
 /// batch.post();
 ///
 /// let mut wcs = [Wc::default(); 4];
-/// while cq.poll(&mut wcs)? == 0 {}
+/// while cq.poll(&mut wcs)?.is_empty() {}
 /// assert_eq!(wcs[0].result()?.wr_id(), 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -52,6 +49,7 @@ pub struct Batch<'q> {
 
 impl QueuePair {
     /// Begins a batch of sends.
+    #[doc(alias("ibv_wr_start", "ibv_wr_complete", "ibv_wr_abort", "ibv_qp_to_qp_ex"))]
     #[inline]
     #[must_use]
     pub fn batch(&mut self) -> Batch<'_> {
@@ -64,18 +62,18 @@ impl QueuePair {
         &self,
         wr: &SendWr<'_>,
         to: &Destination<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WrError> {
         let way = self.validate_destination(to)?;
         self.validate_send(wr, Some(&way)).map(drop)
     }
 
     /// Validates the destination. The request itself is validated when it is added.
-    fn validate_destination(&self, to: &Destination<'_>) -> Result<UdAddress, Refused> {
-        if self.qp_type != QpType::Ud {
-            return Err(Refused::Unsupported);
+    fn validate_destination(&self, to: &Destination<'_>) -> Result<UdAddress, WrError> {
+        if self.qp_type != QpType::UD {
+            return Err(WrError::Unsupported);
         }
         if to.ah.domain() != sync::load(&self.claimed.queue.slot.pd) {
-            return Err(Refused::NoDestination);
+            return Err(WrError::NoDestination);
         }
         Ok(to.ah.ud_address(to.qp_num, to.qkey))
     }
@@ -93,7 +91,7 @@ impl Batch<'_> {
     /// # Errors
     /// The send is refused, as when it is posted ([Q4](cq_core::contract#q4)). The batch is unchanged.
     #[inline]
-    pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.put_along(wr, None)
     }
 
@@ -101,13 +99,13 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// The datagram is refused, as when it is posted [to](QueuePair::to) this destination. The batch is unchanged.
-    pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
+    pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), WrError> {
         let way = self.qp.validate_destination(to)?;
         self.put_along(wr, Some(&way))
     }
 
     #[inline]
-    fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&UdAddress>) -> Result<(), Refused> {
+    fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&UdAddress>) -> Result<(), WrError> {
         self.qp.check_takes_sends()?;
         self.qp.put_send(self.end, wr, way)?;
         self.end = self.end.next();

@@ -19,7 +19,9 @@ impl QueuePair {
     /// Changes state and attributes. Returns the old and the new state. A change to RESET is only validated.
     pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
         loop {
-            if let Some(change) = self.change_from(identity::read(self.claimed.queue.slot), attr)? {
+            if let Some(change) =
+                self.change_from(identity::read(&self.claimed.queue.slot.identity), attr)?
+            {
                 return Ok(change);
             }
         }
@@ -53,12 +55,12 @@ impl QueuePair {
         if drains {
             sync::store(&slot.send.report_drained, 0);
         }
-        if !identity::change(slot, seen, to) {
+        if !identity::change(&slot.identity, seen, to) {
             restore(before);
             return Ok(None);
         }
         if self.apply(&attr.without(later.complement())).iter().any(Option::is_some) {
-            identity::changed(slot, seen.number());
+            identity::changed(&slot.identity, seen.number());
         }
         // Not before the change: an owner that still handles an earlier SQD would report this one too soon.
         if drains
@@ -78,7 +80,7 @@ impl QueuePair {
     ) -> Result<(), ModifyError> {
         // From now on other processes may leave remote requests for this one, or die in the middle of a request to it.
         let engine = self.claimed.queue.engine;
-        let is_reached = self.qp_type == QpType::Ud
+        let is_reached = self.qp_type == QpType::UD
             || attr
                 .dest_qp_num
                 .is_some_and(|peer| !engine.is_mine(engine.index(QpNumber::new(peer))));
@@ -102,10 +104,10 @@ impl QueuePair {
             (&slot.access, attr.access.map(|access| access.bits())),
             (&slot.qkey, attr.qkey),
             (self.claimed.queue.engine.dest(self.claimed.queue.index), attr.dest_qp_num),
-            (&slot.timeout, attr.timeout.map(u32::from)),
+            (&slot.timeout, attr.timeout.map(|timeout| timeout.number().into())),
             (&slot.retry_cnt, attr.retry_cnt.map(u32::from)),
             (&slot.rnr_retry, attr.rnr_retry.map(u32::from)),
-            (&slot.min_rnr_timer, attr.min_rnr_timer.map(u32::from)),
+            (&slot.min_rnr_timer, attr.min_rnr_timer.map(|timer| timer.number().into())),
             (&slot.max_rd_atomic, attr.max_rd_atomic.map(u32::from)),
             (&slot.max_dest_rd_atomic, attr.max_dest_rd_atomic.map(u32::from)),
             (&slot.sq_psn, attr.sq_psn),

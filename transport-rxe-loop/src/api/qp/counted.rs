@@ -25,7 +25,7 @@ impl Counted {
         match srq {
             None => recv_cq.users.add(caps.max_recv_wr),
             Some(srq) => {
-                recv_cq.users.share(srq.number(), srq.capacity());
+                recv_cq.users.share(srq.number, srq.capacity());
                 srq.completes_in(recv_cq);
             }
         }
@@ -44,7 +44,7 @@ impl Drop for Counted {
         match &self.srq {
             None => recv_cq.users.remove(self.caps.max_recv_wr),
             Some(srq) => {
-                recv_cq.users.unshare(srq.number());
+                recv_cq.users.unshare(srq.number);
                 srq.no_longer_completes_in(recv_cq);
             }
         }

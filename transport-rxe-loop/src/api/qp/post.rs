@@ -1,6 +1,6 @@
 //! Posting: requests are validated, written to their queue, and published.
 
-use cq_verbs::post::{Post, PostError, Refused};
+use cq_verbs::post::{Post, PostError, WrError};
 use cq_verbs::setup::QpState;
 use cq_verbs::wr::{RecvWr, SendWr};
 
@@ -15,8 +15,8 @@ use crate::sync;
 impl QueuePair {
     /// Checks the state (Q3), once for a list.
     #[inline]
-    pub(super) fn check_takes_sends(&self) -> Result<(), Refused> {
-        if self.current_state().takes_sends() { Ok(()) } else { Err(Refused::WrongState) }
+    pub(super) fn check_takes_sends(&self) -> Result<(), WrError> {
+        if self.current_state().takes_sends() { Ok(()) } else { Err(WrError::WrongState) }
     }
 
     #[inline]
@@ -25,10 +25,10 @@ impl QueuePair {
         position: Position,
         wr: &SendWr<'_>,
         way: Option<&UdAddress>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WrError> {
         let wired = self.validate_send(wr, way)?;
         if !self.has_send_slot(position) {
-            return Err(Refused::QueueFull);
+            return Err(WrError::QueueFull);
         }
         self.claimed.send_slots.pending(position);
         self.claimed.send_ring.write_send(position, wr, wired, self.sq_sig_all);
@@ -55,13 +55,13 @@ impl QueuePair {
     }
 
     #[inline]
-    fn put_recv(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn put_recv(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), WrError> {
         if !self.current_state().takes_recvs() {
-            return Err(Refused::WrongState);
+            return Err(WrError::WrongState);
         }
         self.validate_recv(wr)?;
         if !self.has_recv_slot(position) {
-            return Err(Refused::QueueFull);
+            return Err(WrError::QueueFull);
         }
         self.claimed.recv_ring.write_recv(position, wr);
         Ok(())
@@ -123,11 +123,11 @@ impl Post for QueuePair {
     }
 
     /// A datagram is judged with its destination, through [`to`](QueuePair::to).
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.validate_send(wr, None).map(drop)
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.validate_recv(wr)
     }
 }

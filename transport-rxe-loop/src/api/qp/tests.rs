@@ -47,13 +47,13 @@ fn fill_sends(end: &mut End) {
         end.post_send(signaled, false).unwrap();
     }
     let refused = end.qp.post_send(&[SendWr::send(0, &[])]).unwrap_err();
-    assert_eq!(refused.why, Refused::QueueFull);
+    assert_eq!(refused.why, WrError::QueueFull);
 }
 
 /// Polls one completion, which is the one that is due; false if there is none.
 fn poll(end: &mut End, cq: &mut Cq) -> bool {
     let mut wcs = [Wc::default()];
-    let count = cq.poll(&mut wcs).unwrap();
+    let count = cq.poll_into(&mut wcs).unwrap();
     wcs[..count].iter().for_each(|wc| end.completed(wc));
     count == 1
 }
@@ -61,11 +61,11 @@ fn poll(end: &mut End, cq: &mut Cq) -> bool {
 /// To RESET, if need be by way of ERR: what is posted is flushed, or dropped.
 fn empty(end: &mut End, cq: &mut Cq, flush: bool) {
     if flush {
-        end.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+        end.qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
         while poll(end, cq) {}
         assert!(end.is_done() && end.arrived == 0 && end.received() == 0, "{end:?}");
     }
-    end.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    end.qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
     assert!(!poll(end, cq));
 }
 
@@ -99,7 +99,7 @@ fn q02_flush_and_reset_while_positions_wrap() {
             empty(a, sends, round % 2 == 0);
             b.post_recvs(DEPTH).unwrap();
             let refused = b.qp.post_recv(&[RecvWr::new(0, &[])]).unwrap_err();
-            assert_eq!(refused.why, Refused::QueueFull);
+            assert_eq!(refused.why, WrError::QueueFull);
             empty(b, recvs, round % 2 == 0);
             connect(&mut pair);
         }
@@ -112,7 +112,7 @@ fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
     let mut fixture = Fixture::of(OpenOptions::new().imitate_rxe());
     let mut qp = fixture.own_peer();
     for told in [true, false, false] {
-        qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
+        qp.modify(&QpAttr::new().state(QpState::SQD)).unwrap();
         assert_eq!(fixture.told(), told.then_some(AsyncEventType::SQ_DRAINED));
     }
 }
@@ -133,14 +133,14 @@ fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
 fn x04_slots_that_a_corrupted_position_took_come_back_in_reset() {
     let mut fixture = Fixture::new();
     let mut qp = fixture.qp();
-    let most = fixture.init(QpType::Rc).caps.max_send_wr as usize;
+    let most = fixture.init(QpType::RC).caps.max_send_wr as usize;
     let slot = fixture.slot(&qp);
     let mut fill = |qp: &mut QueuePair| {
         qp.connect_to(qp.number()).unwrap();
         let wr = SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 });
         let posted = (0..2 * most).take_while(|_| qp.post_send(&[wr.unsignaled()]).is_ok()).count();
         assert_eq!(fixture.polled(), []);
-        qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+        qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
         posted
     };
     for corrupted in [&slot.send.freed, &slot.send.posted] {

@@ -1,6 +1,6 @@
 //! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
-use cq_verbs::post::Refused;
+use cq_verbs::post::WrError;
 use cq_verbs::setup::{
     AddressError, AddressVector, ModifyError, QpAttr, QpAttrMask, QpCaps, QpState, QpType,
 };
@@ -11,10 +11,9 @@ use crate::api::ah;
 use crate::api::attr::{self, MAX_RD_ATOMIC};
 use crate::api::qp::QueuePair;
 use crate::engine::port;
-use crate::engine::ring::WireOp;
-use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR, WireOp};
 use crate::engine::ud_address::UdAddress;
-use crate::error::{CreateError, Limit};
+use crate::error::{CreateError, LimitKind};
 use crate::memory::sge::MAX_SGE;
 use crate::policy::strict::Strict;
 use crate::sync;
@@ -22,11 +21,11 @@ use crate::sync;
 /// Checks capacities against the device's limits.
 pub fn check(caps: &QpCaps) -> Result<(), CreateError> {
     let limits = [
-        (Limit::SendWr, caps.max_send_wr, MAX_QP_WR),
-        (Limit::RecvWr, caps.max_recv_wr, MAX_QP_WR),
-        (Limit::SendSge, caps.max_send_sge, MAX_SGE as u32),
-        (Limit::RecvSge, caps.max_recv_sge, MAX_SGE as u32),
-        (Limit::Inline, caps.max_inline, MAX_INLINE),
+        (LimitKind::SendWr, caps.max_send_wr, MAX_QP_WR),
+        (LimitKind::RecvWr, caps.max_recv_wr, MAX_QP_WR),
+        (LimitKind::SendSge, caps.max_send_sge, MAX_SGE as u32),
+        (LimitKind::RecvSge, caps.max_recv_sge, MAX_SGE as u32),
+        (LimitKind::Inline, caps.max_inline, MAX_INLINE),
     ];
     match limits.into_iter().find(|&(_, asked, max)| asked > max) {
         Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
@@ -38,8 +37,8 @@ pub fn check(caps: &QpCaps) -> Result<(), CreateError> {
 #[inline]
 const fn carries(qp_type: QpType, op: &SendOp) -> bool {
     match qp_type {
-        QpType::Rc => true,
-        QpType::Uc => matches!(
+        QpType::RC => true,
+        QpType::UC => matches!(
             op,
             SendOp::Send { .. }
                 | SendOp::SendInvalidate { .. }
@@ -47,18 +46,18 @@ const fn carries(qp_type: QpType, op: &SendOp) -> bool {
                 | SendOp::BindWindow(_)
                 | SendOp::LocalInvalidate { .. }
         ),
-        QpType::Ud => matches!(op, SendOp::Send { .. }),
+        _ => matches!(op, SendOp::Send { .. }),
     }
 }
 
 /// Checks that a FLUSH has a placement, and only known bits in it.
 #[cold]
-fn check_placement(op: &SendOp) -> Result<(), Refused> {
+fn check_placement(op: &SendOp) -> Result<(), WrError> {
     match op {
         SendOp::Flush { placement, .. }
             if placement.is_empty() || !Placement::all().contains(*placement) =>
         {
-            Err(Refused::BadPlacement)
+            Err(WrError::BadPlacement)
         }
         _ => Ok(()),
     }
@@ -66,12 +65,12 @@ fn check_placement(op: &SendOp) -> Result<(), Refused> {
 
 /// Checks an atomic as Soft-RoCE does: it is aligned, and not too short.
 #[cold]
-fn check_atomic(op: &SendOp, data: &Data<'_>) -> Result<(), Refused> {
+fn check_atomic(op: &SendOp, data: &Data<'_>) -> Result<(), WrError> {
     match op {
         SendOp::CompareSwap { remote, .. } | SendOp::FetchAdd { remote, .. }
             if data.len() < 8 || !remote.addr.is_multiple_of(8) =>
         {
-            Err(Refused::Device(Errno::INVAL.raw_os_error()))
+            Err(WrError::Device(Errno::INVAL.raw_os_error()))
         }
         _ => Ok(()),
     }
@@ -91,7 +90,7 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
     let from = attr.cur_state.unwrap_or(is);
     let to = attr::check(&judged, from, of)?;
     let superfluous = attr.mask().intersection(QpAttrMask::AV);
-    if (from, to, of) == (QpState::SQD, QpState::SQD, QpType::Uc) && !superfluous.is_empty() {
+    if (from, to, of) == (QpState::SQD, QpState::SQD, QpType::UC) && !superfluous.is_empty() {
         return Err(ModifyError::Superfluous { from, to, superfluous });
     }
     Ok(if attr.state.is_some() { to } else { is })
@@ -147,9 +146,9 @@ impl QueuePair {
         &self,
         wr: &SendWr<'w>,
         way: Option<&UdAddress>,
-    ) -> Result<(WireOp, Data<'w>), Refused> {
-        let mut op = WireOp::of(&wr.op).ok_or(Refused::Unsupported)?;
-        if self.qp_type != QpType::Rc {
+    ) -> Result<(WireOp, Data<'w>), WrError> {
+        let mut op = WireOp::of(&wr.op).ok_or(WrError::Unsupported)?;
+        if self.qp_type != QpType::RC {
             op = self.validate_unreliable(&wr.op, op, way)?;
         }
         if !wr.op.carries_data() {
@@ -159,14 +158,14 @@ impl QueuePair {
         let returns_data = wr.op.returns_data();
         match wr.data {
             Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
-                return Err(Refused::TooManySges { max: self.caps.max_send_sge });
+                return Err(WrError::TooManySges { max: self.caps.max_send_sge });
             }
-            Data::Inline(_) if returns_data => return Err(Refused::InlineResult),
+            Data::Inline(_) if returns_data => return Err(WrError::InlineResult),
             Data::Inline(bytes) if bytes.len() > self.caps.max_inline as usize => {
-                return Err(Refused::InlineTooLong { max: self.caps.max_inline });
+                return Err(WrError::InlineTooLong { max: self.caps.max_inline });
             }
             data if data.len() > MAX_MSG_SIZE => {
-                return Err(Refused::TooLong { max: MAX_MSG_SIZE });
+                return Err(WrError::TooLong { max: MAX_MSG_SIZE });
             }
             _ => {}
         }
@@ -174,19 +173,19 @@ impl QueuePair {
             check_atomic(&wr.op, &wr.data)?;
         }
         if returns_data && sync::load(&self.claimed.queue.slot.max_rd_atomic) == 0 {
-            return Err(Refused::NoReadAtomic);
+            return Err(WrError::NoReadAtomic);
         }
         Ok((op, wr.data))
     }
 
     /// Validates a receive.
     #[inline]
-    pub(super) fn validate_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    pub(super) fn validate_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         if self.has_srq {
-            return Err(Refused::SharedReceives);
+            return Err(WrError::SharedReceives);
         }
         if wr.sges.len() > self.caps.max_recv_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
+            return Err(WrError::TooManySges { max: self.caps.max_recv_sge });
         }
         Ok(())
     }
@@ -198,11 +197,11 @@ impl QueuePair {
         op: &SendOp,
         wired: WireOp,
         way: Option<&UdAddress>,
-    ) -> Result<WireOp, Refused> {
+    ) -> Result<WireOp, WrError> {
         match way {
-            _ if !carries(self.qp_type, op) => Err(Refused::Unsupported),
+            _ if !carries(self.qp_type, op) => Err(WrError::Unsupported),
             Some(way) => Ok(wired.along(way)),
-            None if self.qp_type == QpType::Ud => Err(Refused::NoDestination),
+            None if self.qp_type == QpType::UD => Err(WrError::NoDestination),
             None => Ok(wired),
         }
     }

@@ -6,7 +6,7 @@ const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
 
 #[test]
 fn q09_a_new_queue_has_nothing_of_the_last_in_its_entry() {
-    let limits = Limits { shared_receive_queues: 1, ..Limits::default() };
+    let limits = Limits::default().shared_receive_queues(1);
     let fixture = Fixture::of(OpenOptions::new().limits(limits));
     let mut last = fixture.srq(4);
     last.post_recv(ONE).unwrap();
@@ -34,8 +34,7 @@ fn q09_each_queue_has_memory_of_its_own() {
 fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspended() {
     let fixture = Fixture::new();
     let (device, other, mut srq) = (fixture.device, fixture.another_cq(), fixture.srq(2));
-    let qps = [&fixture.cq, &other]
-        .map(|cq| fixture.create(&QpInit { srq: Some(&srq), ..QpInit::new(cq) }));
+    let qps = [&fixture.cq, &other].map(|cq| fixture.create(&fixture.pd.qp(cq).srq(&srq)));
     srq.post_recv(&[RecvWr::new(1, &[]); 2]).unwrap();
     let taken = qps.each_ref().map(|qp| {
         let _guard = device.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
@@ -43,7 +42,7 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
     });
     let wc = Wc::poisoned(Failed::new(1, WcStatus::LOC_PROT_ERR, qps[0].number(), 0).unwrap());
     fixture.dies_pushing(&wc, taken[0].tag());
-    let _suspended = complete::lock(device.engine, other.queue().index).unwrap();
+    let _suspended = complete::lock(device.engine, other.handle.queue.index).unwrap();
     assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");
     // Or destroying waits for it.
     srq.shared.queue.free(&taken[1]);

@@ -78,7 +78,7 @@ fn every_source_has_a_number_and_a_node_of_its_own() {
         assert!(nodes.insert(std::ptr::from_ref(source.node(completions))), "{source:?}");
     }
     let (cqs, srqs, qps) =
-        (completions.cqs().len(), device.engine.srqs().len(), device.engine.qps().len());
+        (completions.cqs.len(), device.engine.srqs.len(), device.engine.qps.len());
     for source in [
         Source::Completion(CqIndex::new(cqs - 1)),
         Source::Overrun(CqIndex::new(0)),
@@ -118,13 +118,13 @@ fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
 fn x03_the_owner_is_called_to_tell_what_a_dead_one_did_not() {
     let scene = Scene::new();
     let (channel, completions) = (&scene.channel, scene.completions);
-    let slot = completions.channel(channel.index);
+    let slot = completions.channels.at(channel.index);
     scene.count();
     // As another process finds it.
-    let owned = completions.registered().remove(&channel.index).unwrap();
+    let owned = sync::lock(&completions.registered).remove(&channel.index).unwrap();
     recover(completions);
     assert!(!scene.is_readable());
-    completions.registered().insert(channel.index, owned);
+    sync::lock(&completions.registered).insert(channel.index, owned);
     call(completions, channel.index, UNSURE);
     call(completions, channel.index, PARKED);
     signal_pending(completions);
@@ -136,13 +136,13 @@ fn x03_the_owner_is_called_to_tell_what_a_dead_one_did_not() {
 fn x03_nothing_is_restored_for_a_channel_that_has_ended() {
     let scene = Scene::new();
     let (completions, index) = (scene.completions, scene.channel.index);
-    let owned = Arc::clone(&completions.registered()[&index]);
+    let owned = Arc::clone(&sync::lock(&completions.registered)[&index]);
     let is_there = || lock_registered(completions, index, &owned).is_some();
     assert!(is_there());
     // Another one comes to the index.
-    completions.registered().insert(index, Arc::default());
+    sync::lock(&completions.registered).insert(index, Arc::default());
     assert!(!is_there());
-    completions.registered().remove(&index);
+    sync::lock(&completions.registered).remove(&index);
     assert!(!is_there());
 }
 
@@ -151,15 +151,15 @@ fn x03_a_channel_ends_while_nobody_does_what_is_owed_to_it() {
     let Scene { channel, completions, source, device, _context } = Scene::new();
     channel.detach(source);
     let (index, owned) = (channel.index, Arc::clone(&channel.owned));
-    let restoring = lock(&owned);
+    let restoring = sync::lock(&owned);
     waits(
         move || drop(channel),
         || {
-            assert!(completions.registered().contains_key(&index));
+            assert!(sync::lock(&completions.registered).contains_key(&index));
             drop(restoring);
         },
     );
-    assert!(!device.completions.registered().contains_key(&index));
+    assert!(!sync::lock(&device.completions.registered).contains_key(&index));
 }
 
 /// A descriptor that the program has closed, and whose number is another file's by now.
@@ -243,9 +243,10 @@ fn n14_a_source_that_goes_while_its_events_are_raised_leaves_none() {
 
 /// A device with one free entry for channels, and its index.
 fn with_one_free() -> (Context, &'static Completions, ChannelIndex) {
-    let limits = Limits { channels: 2, ..Limits::default() };
+    let limits = Limits::default().channels(2);
     let (context, Device { completions, .. }) = OpenOptions::new().limits(limits).alone();
-    let is_free = |&index: &ChannelIndex| completions.channel(index).life().attachment().is_none();
+    let is_free =
+        |&index: &ChannelIndex| completions.channels.at(index).life().attachment().is_none();
     let index = [0, 1].map(ChannelIndex::new).into_iter().find(is_free).unwrap();
     (context, completions, index)
 }
@@ -258,7 +259,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
         let (its, number) = (events(completions, index), source.to_number(completions));
         its.attach(number, &mut Owned::default());
         its.raise(number, || true, &Fifo::new(|| None)).unwrap_err();
-        sync::release(&completions.channel(index).owed, PARKED | UNSURE);
+        sync::release(&completions.channels.at(index).owed, PARKED | UNSURE);
         source.node(completions).forget();
         let channel = EventChannel::new(completions).unwrap();
         assert_eq!(channel.index, index);
@@ -312,7 +313,7 @@ fn n06_the_descriptor_of_another_process_s_channel_is_closed_once_that_has_ended
     };
     let end = |(index, _): (ChannelIndex, KeptFd)| {
         remove(completions, index);
-        completions.channel(index).life().end(ANOTHER);
+        completions.channels.at(index).life().end(ANOTHER);
     };
     let (_stays, before) = (ring_another(), open_fifos(completions));
     assert_eq!(
@@ -341,7 +342,7 @@ fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
     scene.raise();
     assert!(!scene.is_readable());
     assert_ne!(sync::load(calls), before);
-    let (_, generation) = completions.channel(channel.index).life().holder().unwrap();
+    let (_, generation) = completions.channels.at(channel.index).life().holder().unwrap();
     completions.fifos.keep(channel.index, generation, Arc::clone(&channel.fd));
     let other = EventChannel::new(completions).unwrap();
     signal_pending(completions);

@@ -24,13 +24,13 @@ impl Scene {
         let (context, device) = OpenOptions::new().alone();
         let channel = context.create_channel().unwrap();
         // So that no number is another's.
-        let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
-        let mut cq = context.create_cq(4, Some(&channel)).unwrap();
-        let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+        let _others = [(); 3].map(|()| context.cq(1).create().unwrap());
+        let mut cq = context.cq(4).channel(&channel).create().unwrap();
+        let mut qp = context.alloc_pd().unwrap().qp(&cq).create().unwrap();
         qp.connect_to(qp.number()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-        let index = cq.queue().index;
+        let index = cq.handle.queue.index;
         Self { device, index, slot: device.completions.cq(index), qp, cq, channel, context }
     }
 
@@ -92,7 +92,7 @@ impl RequestHooks for &Watched {
 
     fn settle(self, _: &Wc, tag: u32) {
         if tag == self.polls_at {
-            self.cq.borrow_mut().poll(&mut [Wc::default(); 4]).unwrap();
+            self.cq.borrow_mut().poll_into(&mut [Wc::default(); 4]).unwrap();
         }
     }
 }
@@ -100,17 +100,17 @@ impl RequestHooks for &Watched {
 #[test]
 fn q05_what_is_stored_behind_a_dropped_completion_is_where_it_was_placed() {
     let (context, device) = OpenOptions::new().alone();
-    let cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(1) }).unwrap();
-    let index = cq.queue().index;
+    let cq = context.cq(1).ignore_overrun().create().unwrap();
+    let index = cq.handle.queue.index;
     let watched = Watched { placed: RefCell::default(), polls_at: 2, cq: RefCell::new(cq) };
     let entries = [1, 2, 3].map(|tag| Tagged { tag, ..Tagged::default() });
     let mut ring = CqRing::new(device.completions, index);
     // The second finds the queue full, and is dropped; the first is polled before the third.
     assert_eq!(push_any(device.completions, &mut ring, &entries, &watched).lost, None);
     assert_eq!(watched.cq.borrow().dropped(), 1);
-    assert_eq!(watched.cq.borrow_mut().poll(&mut [Wc::default(); 4]), Ok(1));
+    assert_eq!(watched.cq.borrow_mut().poll_into(&mut [Wc::default(); 4]), Ok(1));
     let (tag, in_cq) = *watched.placed.borrow().last().unwrap();
-    assert_eq!((tag, in_cq + 1), (3, watched.cq.borrow().queue().polled.seen()));
+    assert_eq!((tag, in_cq + 1), (3, watched.cq.borrow().handle.queue.polled.seen()));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring_and_what_is_lost_has_comp
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     assert_eq!(scene.cq.resize(100), Err(ResizeError::Overrun));
     let failed = Err(PollError::Failed);
-    assert_eq!([(); 2].map(|()| scene.cq.poll(&mut [Wc::default()])), [failed; 2]);
+    assert_eq!([(); 2].map(|()| scene.cq.poll_into(&mut [Wc::default()])), [failed; 2]);
     assert_eq!((scene.cq.dropped(), scene.state()), (0, QpState::ERR));
 }
 
@@ -165,16 +165,16 @@ fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_g
     scene.push(1);
     scene.give_up(&[]);
     assert_eq!(scene.cq.dropped(), 0, "all of them fit");
-    assert_eq!(scene.cq.poll(&mut []), Ok(0));
-    assert_eq!(scene.cq.poll(&mut [Wc::default()]), Ok(1));
-    assert_eq!(scene.cq.poll(&mut [Wc::default()]), Err(PollError::Failed));
+    assert_eq!(scene.cq.poll_into(&mut []), Ok(0));
+    assert_eq!(scene.cq.poll_into(&mut [Wc::default()]), Ok(1));
+    assert_eq!(scene.cq.poll_into(&mut [Wc::default()]), Err(PollError::Failed));
 }
 
 #[test]
 fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
     let scene = Scene::new();
-    let other = scene.context.create_cq(4, None).unwrap();
-    let other = scene.device.completions.cq(other.queue().index).fanin.location();
+    let other = scene.context.cq(4).create().unwrap();
+    let other = scene.device.completions.cq(other.handle.queue.index).fanin.location();
     // As one finds it that looks at a ring which is resized away, and its memory another's by then.
     ring_at(scene.device, other).into_consumer(0, NoChannel).fail();
     let mine = scene.slot.fanin.location();

@@ -92,7 +92,7 @@ fn who_listens_for_both_families_after_all_is_alone_at_its_port() {
     let Fixture { context, .. } = Fixture::new();
     let channel = EventChannel::new(&context).unwrap();
     let bound = |addr: &str, only| {
-        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+        let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
         id.set_option(IdOption::AfOnly(only)).unwrap();
         id.bind(addr.parse().unwrap()).unwrap();
         id
@@ -145,7 +145,7 @@ fn any_words_in_the_registry_leave_every_call_with_an_answer() {
     let mut chance = Chance::new(1);
     for _ in 0..300 {
         let channel = EventChannel::new(&context).unwrap();
-        let mine = device.shm.me().to_word();
+        let mine = device.shm.me.to_word();
         let [key, ..] = place("127.0.0.1:4000").numbers();
         for entry in ports.tables.entries {
             let it_or =
@@ -169,10 +169,10 @@ fn any_words_in_the_registry_leave_every_call_with_an_answer() {
             sync::store(&entry.owner, owner);
         }
         for port in ["127.0.0.1:4000", "[::]:4000", "127.0.0.1:0"] {
-            let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+            let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
             let _ = id.bind(port.parse().unwrap());
             let _ = id.listen(1);
-            let other = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+            let other = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
             let _ = other.resolve_addr(None, "127.0.0.1:4000".parse().unwrap());
             let _ = other.resolve_route();
             let _ = other.connect(&PARAM);

@@ -3,7 +3,7 @@ use crate::inside::prelude::*;
 
 #[test]
 fn c08_a_completion_of_a_destroyed_queue_pair_settles_nothing_of_the_next_in_its_entry() {
-    let limits = Limits { queue_pairs: 1, ..Limits::default() };
+    let limits = Limits::default().queue_pairs(1);
     let fixture = Fixture::of(OpenOptions::new().limits(limits));
     let gone = fixture.qp().qpn();
     let qp = fixture.qp();

@@ -21,7 +21,7 @@ impl Pair {
 
     /// Eight bytes of each region.
     fn sges(&self) -> [Sge; 2] {
-        self.regions.each_ref().map(|region| region.sge(0, 8).unwrap())
+        self.regions.each_ref().map(|region| region.sge(..8).unwrap())
     }
 
     /// The second posts a receive, and the first a request.
@@ -93,7 +93,9 @@ fn x04_nonsense_that_is_validated_is_refused_or_in_range() {
             pair.qps[1].post_recv(&[RecvWr::new(1, &[])]).unwrap();
             // What becomes of it is open: it may arrive, fail, or wait.
             pair.qps[0].post_send(&[SendWr::send(2, &source)]).unwrap();
-            pair.qps.iter_mut().for_each(|qp| qp.modify(&QpAttr::to(QpState::RESET)).unwrap());
+            pair.qps
+                .iter_mut()
+                .for_each(|qp| qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap());
         }
     }
 }
@@ -105,7 +107,7 @@ fn x04_who_would_not_be_waited_for_is_not_accepted() {
     let scribbles: [fn(&Pair); 3] = [
         |pair| sync::store(pair.fixture.device.engine.dest(pair.qps[1].index()), 0x7001f0),
         |pair| sync::store(pair.fixture.device.engine.dest(pair.qps[0].index()), 0x7001f0),
-        |pair| sync::store(&pair.slots()[1].qp_type, QpType::Ud as u32),
+        |pair| sync::store(&pair.slots()[1].qp_type, QpType::UD.0),
     ];
     for scribble in scribbles {
         let mut pair = Pair::new();
@@ -146,7 +148,7 @@ fn q07_a_right_that_the_peer_does_not_grant_is_missed_after_messages_that_need_n
         let number = pair.qps[0].number();
         let rtr = QpAttr::rtr(&Port::new(1), &Endpoint::new(number)).max_dest_rd_atomic(at_once);
         let init = QpAttr::init(&Port::new(1), access);
-        for step in [QpAttr::to(QpState::RESET), init, rtr, QpAttr::rts()] {
+        for step in [QpAttr::new().state(QpState::RESET), init, rtr, QpAttr::rts()] {
             pair.qps[1].modify(&step).unwrap();
         }
         let found = status_after_a_message(&mut pair, read);
@@ -154,7 +156,7 @@ fn q07_a_right_that_the_peer_does_not_grant_is_missed_after_messages_that_need_n
     }
     let mut pair = Pair::new();
     pair.exchange([1; 8]);
-    pair.qps[1].modify(&QpAttr::to(QpState::RTS).access(Access::empty())).unwrap();
+    pair.qps[1].modify(&QpAttr::new().state(QpState::RTS).access(Access::empty())).unwrap();
     assert_eq!(status_after_a_message(&mut pair, false), refused, "it is taken back in RTS");
 }
 
@@ -162,11 +164,11 @@ fn q07_a_right_that_the_peer_does_not_grant_is_missed_after_messages_that_need_n
 fn c07_each_send_completes_as_on_soft_roce_where_that_is_imitated() {
     let mut fixture = Fixture::of(OpenOptions::new().imitate_rxe());
     let (mut qp, region) = (fixture.own_peer(), fixture.region(64));
-    let source = [region.sge(0, 8).unwrap()];
+    let source = [region.sge(..8).unwrap()];
     for _ in 0..3 {
         qp.post_send(&[SendWr::write(1, &source, region.remote(32).unwrap())]).unwrap();
         let mut wcs = [Wc::default()];
-        assert_eq!(fixture.cq.poll(&mut wcs), Ok(1));
+        assert_eq!(fixture.cq.poll_into(&mut wcs), Ok(1));
         assert_eq!(wcs[0].result().unwrap().byte_len(), 8, "the device says 0");
     }
 }

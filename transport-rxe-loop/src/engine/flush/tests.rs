@@ -12,7 +12,7 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     // It has not settled it.
     fixture
         .dies_pushing(&Wc::new(1, WcStatus::SUCCESS, qp.number()), tag::of_recv(Position::new(1)));
-    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     assert_eq!(fixture.polled(), [(1, WcStatus::SUCCESS), (2, WcStatus::WR_FLUSH_ERR)]);
 }
 
@@ -20,12 +20,12 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
 fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     let mut fixture = Fixture::new();
     let (mut srq, device) = (fixture.srq(4), fixture.device);
-    let qp = fixture.own_peer_of(&QpInit { srq: Some(&srq), ..fixture.init(QpType::Rc) });
+    let qp = fixture.own_peer_of(&fixture.init(QpType::RC).srq(&srq));
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let (number, slot) = (qp.qpn(), fixture.slot(&qp));
     let queue = pool_of(device.engine, device.engine.srq(slot.srq())).unwrap();
     let taken = queue.take(device.shm.attachment(), number).unwrap();
-    assert!(identity::fail(slot, number));
+    assert!(identity::fail(&slot.identity, number));
     let mut told = || {
         last_receive(device.engine, slot, number, slot.srq());
         fixture.told()
@@ -48,10 +48,10 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
         qp.connect_to(qp.number()).unwrap();
         sync::store(&slot.recv_capacity, written);
         sync::store(posted, slot.recv.completed().plus(u64::from(most) + 1).get());
-        qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+        qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
         assert_eq!(fixture.polled(), []);
         sync::store(&slot.recv_capacity, capacity);
-        qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+        qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
     }
 }
 
@@ -64,7 +64,7 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
     let slot = fixture.slot(&qp);
     thread::scope(|scope| {
         let _suspended = complete::lock(fixture.device.engine, slot.recv_cq()).unwrap();
-        let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::ERR)));
+        let fails = scope.spawn(|| qp.modify(&QpAttr::new().state(QpState::ERR)));
         until("it is flushed", || fails.is_finished());
     });
     assert_eq!(slot.recv.completed(), Position::new(1), "though nobody is told");

@@ -4,8 +4,8 @@ use crate::inside::prelude::*;
 #[test]
 fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
     let device = Fixture::new().device;
-    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    let markers = &device.engine.qp_at(index).send.in_flight;
+    let (index, _) = device.engine.qps.claim(ANOTHER).unwrap();
+    let markers = &device.engine.qps.at(index).send.in_flight;
     for marker in [&markers.poster, &markers.owner] {
         marker.open();
         assert_eq!(wait_for_all(device.engine), Ok(()));
@@ -17,12 +17,12 @@ fn q06_q10_deregistering_and_invalidating_wait_for_copies_that_are_in_flight() {
     let fixture = Fixture::new();
     let (&Device { memory, engine, .. }, qp) = (fixture.device, fixture.own_peer());
     let slot = fixture.slot(&qp);
-    let for_another = || CopyGuard::open_to_own(memory, memory.copier().in_flight());
+    let for_another = || CopyGuard::open_to_own(memory, &memory.copier.in_flight);
     let copies: [&dyn Fn() -> CopyGuard<'static>; 2] =
         [&for_another, &|| engine.copy_guard(slot, qp.index())];
     for open in copies {
         let (region, copy) = (fixture.region(64), open());
-        let key = &memory.mr(Key::new(region.lkey()).index()).key;
+        let key = &memory.mrs.at(Key::new(region.lkey()).index()).key;
         waits(
             || region.deregister(),
             || {
@@ -66,7 +66,7 @@ fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_reque
 #[test]
 fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
     let fixture = Fixture::new();
-    let (engine, qp) = (fixture.device.engine, fixture.create(&fixture.init(QpType::Ud)));
+    let (engine, qp) = (fixture.device.engine, fixture.create(&fixture.init(QpType::UD)));
     let slot = fixture.slot(&qp);
     let state = || {
         let is_alone = try_exclude_senders(engine, slot, qp.qpn()).is_some();
@@ -82,8 +82,8 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
 fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
     let fixture = Fixture::new();
     let (Device { engine, completions, .. }, receives) = (fixture.device, fixture.another_cq());
-    let qp = fixture.create(&QpInit { recv_cq: &receives, ..fixture.init(QpType::Rc) });
-    let index = fixture.cq.queue().index;
+    let qp = fixture.create(&fixture.init(QpType::RC).recv_cq(&receives));
+    let index = fixture.cq.handle.queue.index;
     let (ownership, sole) = (engine.ownership(qp.index()), &completions.cq(index).sole);
     assert!(sole.is(qp.qpn()) && ownership.enter());
     ownership.open();
@@ -98,13 +98,13 @@ fn c08_who_shares_a_queue_waits_for_a_message_of_the_one_that_was_alone() {
 #[test]
 fn c08_another_queue_pair_resizing_and_moderating_end_that_one_is_alone() {
     type Ends = fn(&mut Fixture, &Cq);
-    fn init<'a>(fixture: &'a Fixture, receives: &'a Cq) -> QpInit<'a> {
-        QpInit { recv_cq: receives, ..fixture.init(QpType::Rc) }
+    fn init<'a>(fixture: &'a Fixture, receives: &'a Cq) -> QpBuilder<'a, ProtectionDomain> {
+        fixture.init(QpType::RC).recv_cq(receives)
     }
     let cases: [(&str, Ends); 5] = [
         ("sends", |fixture, receives| drop(fixture.create(&init(fixture, receives)))),
         ("receives", |fixture, receives| {
-            let init = QpInit { send_cq: receives, ..fixture.init(QpType::Rc) };
+            let init = fixture.init(QpType::RC).send_cq(receives);
             drop(fixture.create(&init));
         }),
         ("resizing", |fixture, _| _ = fixture.cq.resize(8).unwrap()),
@@ -115,7 +115,7 @@ fn c08_another_queue_pair_resizing_and_moderating_end_that_one_is_alone() {
         let mut fixture = Fixture::new();
         let receives = fixture.another_cq();
         let qp = fixture.create(&init(&fixture, &receives));
-        let sole = &fixture.device.completions.cq(fixture.cq.queue().index).sole;
+        let sole = &fixture.device.completions.cq(fixture.cq.handle.queue.index).sole;
         assert!(sole.is(qp.qpn()), "its sends alone complete there");
         ends(&mut fixture, &receives);
         assert_eq!(sole.is(qp.qpn()), case == "nothing", "{case}");

@@ -4,7 +4,7 @@
 //! process lives. An index is its address' for as long as the machine has that. Who reads takes no lock.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use cq_verbs::setup::Gid;
 
@@ -58,7 +58,7 @@ impl Gids {
     fn new(numbers: usize, first: &[GidEntry]) -> Result<Self, SystemError> {
         let table = std::array::from_fn(|_| AtomicU32::new(0));
         let gids = Self { known: private(numbers)?, table, changing: Mutex::default() };
-        gids.update(&mut gids.lock().known, first);
+        gids.update(&mut sync::lock(&gids.changing).known, first);
         Ok(gids)
     }
 
@@ -99,7 +99,7 @@ impl Gids {
     /// # Errors
     /// The system does not tell. Nothing has changed, and the next call asks again.
     pub fn refresh(&self) -> Result<(), SystemError> {
-        let mut changing = self.lock();
+        let mut changing = sync::lock(&self.changing);
         if changing.watch.as_ref().is_some_and(|watch| !watch.has_seen_one()) {
             return Ok(());
         }
@@ -110,10 +110,6 @@ impl Gids {
         self.update(&mut changing.known, &entries);
         changing.watch = Some(watch);
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Changing> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the port have these GIDs. A new one gets an index that none had, or that of one that is gone.
@@ -207,9 +203,9 @@ fn of_addresses(mut addresses: Vec<Address>, were: impl Fn(Gid) -> bool) -> Vec<
     let mut table = Vec::new();
     addresses.into_iter().for_each(|address| push_new(&mut table, address));
     for last in 1..=LEAST as u8 {
-        let ip = Ipv4Addr::new(127, 0, 0, last).into();
-        if table.len() < LEAST || were(gid(ip)) {
-            push_new(&mut table, (ip, loopback));
+        let ip = Ipv4Addr::new(127, 0, 0, last);
+        if table.len() < LEAST || were(ip.into()) {
+            push_new(&mut table, (ip.into(), loopback));
         }
     }
     table
@@ -217,18 +213,10 @@ fn of_addresses(mut addresses: Vec<Address>, were: impl Fn(Gid) -> bool) -> Vec<
 
 /// A GID is at one index only.
 fn push_new(table: &mut Vec<GidEntry>, (ip, interface): Address) {
-    let gid = gid(ip);
+    let gid = Gid::from(ip);
     if table.iter().all(|entry| entry.gid != gid) {
         table.push(GidEntry { gid, interface });
     }
-}
-
-/// IPv4 addresses are mapped, as `::ffff:10.0.0.1`.
-fn gid(ip: IpAddr) -> Gid {
-    Gid(match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-        IpAddr::V6(ip) => ip.octets(),
-    })
 }
 
 fn is_link_local(ip: IpAddr) -> bool {

@@ -10,9 +10,9 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
     let wc = Wc::poisoned(Failed::new(1, WcStatus::LOC_PROT_ERR, qp.number(), 0).unwrap());
     fixture.dies_pushing(&wc, tag::of_recv(Position::new(1)));
-    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.
-    let fanin = &fixture.device.completions.cq(fixture.cq.queue().index).fanin;
+    let fanin = &fixture.device.completions.cq(fixture.cq.handle.queue.index).fanin;
     assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
 }
 
@@ -34,7 +34,7 @@ fn keeps_its_entry(
     looks: impl FnOnce(&'static Device),
 ) {
     let engine = fixture.device.engine;
-    engine.deferred().push(claimed.deferred.take().unwrap());
+    sync::lock(&engine.deferred).push(claimed.deferred.take().unwrap());
     let owner = || claimed.queue.slot.life().attachment();
     tidy(engine);
     assert_eq!(owner(), Some(engine.shm.attachment()));
@@ -46,8 +46,8 @@ fn keeps_its_entry(
 #[test]
 fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of_a_request() {
     let fixture = Fixture::new();
-    let (engine, init, mut peer) = (fixture.device.engine, fixture.init(QpType::Rc), fixture.qp());
-    let claimed = ClaimedQp::new(engine, setup(fixture.pd.domain(), &init).unwrap()).unwrap();
+    let (engine, init, mut peer) = (fixture.device.engine, fixture.init(QpType::RC), fixture.qp());
+    let claimed = ClaimedQp::new(engine, setup(&fixture.pd.domain, &init).unwrap()).unwrap();
     peer.connect_to(claimed.number.get()).unwrap();
     sync::store(engine.dest(claimed.queue.index), peer.number());
     let in_flight = &fixture.slot(&peer).send.in_flight.owner;
@@ -60,8 +60,8 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     let fixture = Fixture::new();
     let (engine, mut srq) = (fixture.device.engine, fixture.srq(1));
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let init = QpInit { srq: Some(&srq), ..fixture.init(QpType::Rc) };
-    let claimed = ClaimedQp::new(engine, setup(fixture.pd.domain(), &init).unwrap()).unwrap();
+    let init = fixture.init(QpType::RC).srq(&srq);
+    let claimed = ClaimedQp::new(engine, setup(&fixture.pd.domain, &init).unwrap()).unwrap();
     let queue = pool_of(engine, engine.srq(SrqNumber::new(srq.number()))).unwrap();
     let taken = queue.take(engine.shm.attachment(), claimed.number).unwrap();
     let settles = || queue.settle(taken.tag(), taken.target());
@@ -74,23 +74,23 @@ fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
     let mut fixture = Fixture::new();
     let [mut waits, mut peer] = [(); 2].map(|()| fixture.qp());
     peer.connect_to(waits.number()).unwrap();
-    let rts = QpAttr::rts().timeout(1).retry_cnt(0).rnr_retry(7);
+    let rts = QpAttr::rts().timeout(AckTimeout::from_number(1).unwrap()).retry_cnt(0).rnr_retry(7);
     connect_with(&mut waits, peer.number(), rts);
     waits.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert_eq!(fixture.polled(), [], "no receive is posted");
-    peer.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    peer.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
     assert_eq!(fixture.next_wc(), (1, WcStatus::RETRY_EXC_ERR));
 }
 
 #[test]
 fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them() {
     let mut fixture = Fixture::new();
-    let mut qp = fixture.own_peer_of(&fixture.init(QpType::Uc));
+    let mut qp = fixture.own_peer_of(&fixture.init(QpType::UC));
     let (slot, ownership) = (fixture.slot(&qp), fixture.device.engine.ownership(qp.index()));
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    assert!(identity::change(slot, identity::read(slot), QpState::SQE));
-    let rts = QpAttr::to(QpState::RTS);
+    assert!(identity::change(&slot.identity, identity::read(&slot.identity), QpState::SQE));
+    let rts = QpAttr::new().state(QpState::RTS);
     waits(|| qp.modify(&rts), || ownership.abandon()).unwrap();
     assert_eq!(fixture.polled(), [(1, WcStatus::WR_FLUSH_ERR)]);
 }

@@ -20,8 +20,9 @@
 
 use cq_core::queue::Tagged;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
-use cq_verbs::setup::{Access, QpType};
 use cq_verbs::wr::{SendFlags, SendOp, Sge};
+
+use cq_verbs::setup::{Access, Mtu, QpType};
 
 use super::grh::{self, Grh};
 use super::{Halt, Requester};
@@ -39,7 +40,7 @@ use crate::protocol::number::QpNumber;
 use crate::sync::{self, Site};
 
 /// Bytes of a datagram at most.
-pub const MTU: u32 = 4096;
+pub const MTU: Mtu = Mtu::MTU_4096;
 
 /// A datagram that is being sent.
 struct Datagram<'a> {
@@ -65,7 +66,7 @@ impl Requester<'_> {
         let SendOp::Send { imm } = request.op else {
             return Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR));
         };
-        let is_too_long = request.payload.len() > MTU.into();
+        let is_too_long = request.payload.len() > MTU.bytes().into();
         let qkey = match self.start(StartingOp::Datagram { qkey: address.qkey, is_too_long })? {
             Start::Runs => address.qkey,
             Start::RunsWithOwnKey => sync::load(&self.slot.qkey),
@@ -76,7 +77,7 @@ impl Requester<'_> {
         let solicited = request.flags.contains(SendFlags::SOLICITED);
         let (engine, sender) = (self.engine, self.connection.me.number());
         let datagram = Datagram { engine, guard, from, imm, solicited, address, sender, qkey };
-        let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::Ud);
+        let mut receiver = Responder::new(engine, address.qp_num, sender, QpType::UD);
         let delivered = datagram.deliver_to(&mut receiver);
         let delivered = delivered.map(|wakeup| self.rescheduled.add_wakeup(wakeup));
         // While this held the lock, no thread may have flushed the receiver.
@@ -106,7 +107,7 @@ impl<'a> Datagram<'a> {
         let Ok(receive) = receiver.receive(0) else { return Ok(Wakeup::None) };
         let entry = match self.scatter(&receive) {
             Ok(()) => {
-                let wc = self.received(receive.request.wr_id, receiver.number());
+                let wc = self.received(receive.request.wr_id, receiver.number);
                 Tagged { wc, tag: receive.tag, solicited: self.solicited }
             }
             Err(Lost::Refused(status)) => {

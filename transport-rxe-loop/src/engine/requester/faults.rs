@@ -34,7 +34,7 @@ fn apply_fault(requester: &mut Requester<'_>, position: Position) -> ControlFlow
     };
     let why = match fate {
         Fate::Later(time) => retry_at(requester, time, Halt::Later),
-        Fate::Unanswered(_) | Fate::Starved(_) if requester.connection.kind != QpType::Rc => {
+        Fate::Unanswered(_) | Fate::Starved(_) if requester.connection.kind != QpType::RC => {
             // Nothing is answered on an unreliable transport: the request is lost after it was sent.
             requester.complete(&request, position);
             return ControlFlow::Break(None);
@@ -77,8 +77,8 @@ fn fate(requester: &Requester<'_>, request: &SendRequest, position: Position) ->
     let (engine, number) = (requester.engine, requester.number());
     let peer = match (request.op, requester.connection.kind) {
         (SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. }, _) => None,
-        (_, QpType::Ud) => Some(requester.connection.ring.read_ud_address(position).qp_num),
-        _ => Some(requester.connection.peer.number()),
+        (_, QpType::UD) => Some(requester.connection.ring.read_ud_address(position).qp_num),
+        _ => Some(requester.connection.peer.number),
     };
     let candidate = Candidate {
         index: engine.index(number),
@@ -110,7 +110,7 @@ fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) 
 /// The responder's side of the failure, if it has one.
 fn refuse(requester: &mut Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
     let responder_status = match status {
-        _ if requester.connection.kind != QpType::Rc => return Ok(()),
+        _ if requester.connection.kind != QpType::RC => return Ok(()),
         WcStatus::REM_INV_REQ_ERR => is_send(op).then_some(WcStatus::LOC_LEN_ERR),
         WcStatus::REM_OP_ERR => is_send(op).then_some(WcStatus::LOC_PROT_ERR),
         WcStatus::REM_ACCESS_ERR => is_write_imm(op).then_some(WcStatus::LOC_ACCESS_ERR),

@@ -3,7 +3,7 @@
 //! sender and receiver. RoCE v2 has the header of its IP packet in this place, an IPv6 one, or an IPv4 one in the last
 //! twenty bytes behind twenty that are 0, as Linux' drivers have it.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 
 use cq_verbs::setup::Gid;
 
@@ -65,7 +65,7 @@ impl Grh {
 
     /// The IP header between these two GIDs of Ethernet ports.
     pub fn of_roce(ends: [Gid; 2], route: Route, payload: u16) -> Self {
-        match ends.map(|gid| Ipv6Addr::from(gid.0).to_ipv4_mapped()) {
+        match ends.map(Gid::to_ipv4) {
             [Some(source), Some(target)] => Self::of_ipv4([source, target], route, UDP + payload),
             _ => Self::of_ipv6(ends, route, NEXT_UDP, UDP + payload),
         }
@@ -129,7 +129,7 @@ impl Grh {
         let header = &bytes[IPV4_AT..];
         let mapped = |from: usize| {
             let [a, b, c, d] = std::array::from_fn(|i| header[from + i]);
-            Gid(Ipv4Addr::new(a, b, c, d).to_ipv6_mapped().octets())
+            Ipv4Addr::new(a, b, c, d).into()
         };
         Fields {
             source: mapped(12),

@@ -19,12 +19,12 @@ impl Requester<'_> {
     #[cold]
     pub fn run_local(&mut self, halted: Halted) -> Option<Halted> {
         let Halted { position, why: Halt::LocalOp, .. } = halted else { return Some(halted) };
-        if identity::read(self.slot) != self.connection.me {
+        if identity::read(&self.slot.identity) != self.connection.me {
             return None;
         }
         let request = self.connection.ring.read_send(position);
         let (engine, qp) = (self.engine, self.connection.me.number());
-        let (memory, windows) = (engine.memory, engine.memory.windows());
+        let (memory, windows) = (engine.memory, &engine.memory.windows);
         let is_done = match request.op {
             SendOp::BindWindow(bind) => {
                 windows.bind(memory, (qp, sync::load(&self.slot.pd)), &bind)
@@ -43,7 +43,7 @@ impl Requester<'_> {
 /// Invalidates a memory window that is bound to a queue pair of this process, whose send queue is owned, and waits for
 /// copies through its key; false if no such window has the key, or if the copies do not end.
 pub fn invalidate_and_wait(engine: &'static Engine, qp: QpNumber, rkey: Key) -> bool {
-    let (memory, windows) = (engine.memory, engine.memory.windows());
+    let (memory, windows) = (engine.memory, &engine.memory.windows);
     windows.begin_invalidate(memory, qp, rkey).is_some_and(|closing| {
         let is_over = in_flight::wait_for_peer(engine, qp).is_ok();
         closing.finish(memory) && is_over
@@ -54,7 +54,7 @@ pub fn invalidate_and_wait(engine: &'static Engine, qp: QpNumber, rkey: Key) -> 
 /// window has the key.
 pub fn invalidate(engine: &'static Engine, qp: QpNumber, rkey: Key) -> bool {
     if engine.is_mine(engine.index(qp)) {
-        return engine.memory.windows().take(engine.memory, qp, rkey);
+        return engine.memory.windows.take(engine.memory, qp, rkey);
     }
     binding::take_from(engine.memory, engine.qp(qp).life().attachment(), qp, rkey)
 }

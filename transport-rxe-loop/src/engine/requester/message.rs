@@ -87,7 +87,7 @@ impl Requester<'_> {
         }
         let domain = self.connection.peer.local_keys();
         guard.here_mut(domain, receive.sge, Access::LOCAL_WRITE)?.write(&from);
-        let (number, op) = (self.connection.peer.number(), ReceivedOp::Send { imm });
+        let (number, op) = (self.connection.peer.number, ReceivedOp::Send { imm });
         let wc = complete::received(receive.wr_id, number, from.len() as usize, op);
         let solicited = flags.contains(SendFlags::SOLICITED);
         let tag = tag::of_recv(receive.position.next());

@@ -22,12 +22,11 @@ use heapless::Vec;
 
 use super::connection::Connection;
 use super::entry::{OwnQp, QpSlot, SendQueue};
-use super::identity;
 use super::rescheduled::Rescheduled;
 use super::retry::WaitsFor;
 use super::ring::{Payload, SendRequest};
 use super::shared_receives::Unavailable;
-use super::{Engine, complete, flush};
+use super::{Engine, complete, flush, identity};
 use crate::completion::lock::RUN;
 use crate::completion::queue;
 use crate::memory::atomic_op::AtomicOp;
@@ -126,7 +125,7 @@ impl<'k> Requester<'k> {
         // A message has at most one completion on each side.
         let (mut position, mut end) = (first, first.plus(count.min(RUN as u64)));
         let (mut sent, mut bytes, mut halted) = (Sent::new(), 0, None);
-        let may_be_usual = self.connection.kind != QpType::Ud;
+        let may_be_usual = self.connection.kind != QpType::UD;
         let guard = open.get_or_insert_with(|| self.copy_guard());
         while position != end && bytes < MUCH {
             let usual = if may_be_usual { self.usual(guard, position, &mut sent) } else { None };
@@ -146,7 +145,7 @@ impl<'k> Requester<'k> {
                 },
             };
             position = position.next();
-            if identity::read(self.slot) != self.connection.me {
+            if identity::read(&self.slot.identity) != self.connection.me {
                 break;
             }
         }
@@ -166,7 +165,7 @@ impl<'k> Requester<'k> {
     /// Closes its copy guard, if that is open. A peer that has failed meanwhile may wait for that.
     pub fn close(&mut self, open: &mut Option<CopyGuard<'static>>) {
         if open.take().is_some() && self.connection.peer.has_failed() {
-            self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
+            self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number));
         }
     }
 
@@ -198,10 +197,10 @@ impl<'k> Requester<'k> {
     ) -> Result<u64, Halted> {
         let request = self.connection.ring.read_send(position);
         let carried = match self.connection.kind {
-            QpType::Rc | QpType::Uc => self.carry_out(guard, &request),
-            QpType::Ud => {
+            QpType::UD => {
                 self.send_datagram(guard, &request, &self.connection.ring.read_ud_address(position))
             }
+            _ => self.carry_out(guard, &request),
         };
         if let Err(why) = carried.or_else(|why| unreliable::forgive(self.connection.kind, why)) {
             return Err(Halted { position, wr_id: request.wr_id, why });
@@ -298,7 +297,7 @@ impl<'k> Requester<'k> {
     #[cold]
     pub fn unanswered(&self) -> Halt {
         sync::store(&self.own.unanswered, 1);
-        if self.connection.kind == QpType::Rc {
+        if self.connection.kind == QpType::RC {
             // Where no alarm can be set, the wait gets none either, and fails.
             let _ = self.engine.alarms.wake_soon(self.index);
         }
@@ -367,8 +366,8 @@ impl<'k> Requester<'k> {
     pub fn failed(&mut self, halted: &Halted, status: WcStatus, to_sqe: bool) {
         let number = self.connection.me.number();
         let (state, fails) = match to_sqe {
-            true => (QpState::SQE, identity::fail_sends(self.slot, number)),
-            false => (QpState::ERR, identity::fail(self.slot, number)),
+            true => (QpState::SQE, identity::fail_sends(&self.slot.identity, number)),
+            false => (QpState::ERR, identity::fail(&self.slot.identity, number)),
         };
         let cq = queue::key(self.engine.completions, self.slot.send_cq());
         trace::event!(
@@ -380,7 +379,7 @@ impl<'k> Requester<'k> {
                 WARN, qp_num = number.get(), state = ?state, reason = ?status, "queue pair failed"
             );
         }
-        self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number()));
+        self.rescheduled.add(self.engine, self.engine.index(self.connection.peer.number));
         let Halted { position, wr_id, .. } = *halted;
         let me = (self.slot, &self.connection.slots);
         flush::complete(self.engine, me, number, wr_id, position, status);

@@ -36,14 +36,13 @@ use super::{Halt, Requester};
 use crate::engine::pending_atomic;
 use crate::engine::ring::SendRequest;
 use crate::memory::atomic_op::AtomicOp;
-use crate::memory::atomics;
 use crate::memory::copier::client::{self, NotDone, PendingAtomic};
-use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
 use crate::memory::region::KeyUser;
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
+use crate::memory::{atomics, copy};
 use crate::policy::imitation::StartingOp;
 use crate::sync::{self, AtomicU64};
 

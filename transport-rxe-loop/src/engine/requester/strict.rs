@@ -18,10 +18,9 @@ use cq_verbs::setup::{QpState, QpType};
 use cq_verbs::wr::{SendFlags, SendOp};
 
 use super::{Halt, Halted, Requester, Sent};
-use crate::engine::complete;
 use crate::engine::connection::Connection;
-use crate::engine::retry;
 use crate::engine::ring::SendRequest;
+use crate::engine::{complete, retry};
 use crate::memory::atomic_op::{self, AtomicOp};
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{self, Spans, Target};
@@ -36,12 +35,6 @@ struct Returned<'w> {
     words: Box<[AtomicU64]>,
     len: usize,
     to: Target<'w>,
-}
-
-impl Returned<'_> {
-    fn land(&self) {
-        sge::copy(&Spans::of_words(&self.words, self.len), &self.to);
-    }
 }
 
 impl Requester<'_> {
@@ -110,7 +103,7 @@ impl Requester<'_> {
         let Connection { me, kind, ref ring, .. } = *self.connection;
         let may = self.engine.policy.lands_late
             && me.state() == QpState::RTS
-            && kind == QpType::Rc
+            && kind == QpType::RC
             && request.op.returns_data()
             && request.payload.len() <= MOST
             && behind != posted;
@@ -165,7 +158,7 @@ impl Requester<'_> {
         let (behind, len) = (position.next(), request.payload.len());
         self.sent(sent, request.wr_id, &request.op, request.flags, position, len);
         let overtaken = self.unusual(guard, behind, sent);
-        returned.land();
+        sge::copy(&Spans::of_words(&returned.words, returned.len), &returned.to);
         match overtaken {
             Ok(_) => (behind.next(), None),
             Err(halted) => (behind, Some(halted)),

@@ -86,7 +86,7 @@ impl Requester<'_> {
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
         let scattered = scatter(guard, self.engine, from, &receive);
         if scattered.is_ok()
-            && !local::invalidate(self.engine, self.connection.peer.number(), Key::new(rkey))
+            && !local::invalidate(self.engine, self.connection.peer.number, Key::new(rkey))
         {
             let refused = self.connection.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
             self.add_received(refused);
@@ -119,7 +119,7 @@ impl Requester<'_> {
             }
         };
         // An unreliable responder does not learn of what is dropped.
-        if self.connection.kind == QpType::Uc && matches!(scattered, Err(Refusal::Mismatch { .. }))
+        if self.connection.kind == QpType::UC && matches!(scattered, Err(Refusal::Mismatch { .. }))
         {
             self.connection.peer.give_back(&receive);
             return Err(Halt::Failed(requester_status));

@@ -10,7 +10,7 @@ use super::Halt;
 #[cold]
 pub fn forgive(kind: QpType, why: Halt) -> Result<(), Halt> {
     match why {
-        why if kind != QpType::Uc => Err(why),
+        why if kind != QpType::UC => Err(why),
         Halt::Waits(_) => Ok(()),
         Halt::Failed(status) if is_the_peers(status) => Ok(()),
         why => Err(why),

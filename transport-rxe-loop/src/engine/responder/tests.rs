@@ -12,7 +12,7 @@ fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
     let (engine, qp) = (fixture.device.engine, fixture.own_peer());
     let number = qp.number();
     let mut refuses = |from| {
-        let mut peer = Responder::new(engine, qp.qpn(), QpNumber::new(from), QpType::Rc);
+        let mut peer = Responder::new(engine, qp.qpn(), QpNumber::new(from), QpType::RC);
         peer.refuse(WcStatus::REM_ACCESS_ERR);
         (qp.state().unwrap(), fixture.told().is_some())
     };
@@ -26,9 +26,9 @@ fn q07_a_datagram_is_for_its_queue_key_and_for_none_that_has_failed() {
     let fixture = Fixture::new();
     let mut qp = fixture.datagrams();
     let engine = fixture.device.engine;
-    let mut peer = Responder::new(engine, qp.qpn(), QpNumber::NONE, QpType::Ud);
+    let mut peer = Responder::new(engine, qp.qpn(), QpNumber::NONE, QpType::UD);
     assert!(peer.takes(1) && !peer.takes(2));
-    qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     assert!(!peer.takes(1));
 }
 
@@ -36,22 +36,22 @@ fn q07_a_datagram_is_for_its_queue_key_and_for_none_that_has_failed() {
 fn q07_who_is_not_there_does_not_listen() {
     let fixture = Fixture::new();
     let (engine, qp) = (fixture.device.engine, fixture.own_peer());
-    let listens = |number| Responder::new(engine, number, qp.qpn(), QpType::Rc).listens();
+    let listens = |number| Responder::new(engine, number, qp.qpn(), QpType::RC).listens();
     assert!(listens(qp.qpn()).is_ok());
     let of_another_life = QpNumber::new(qp.number() ^ 1 << 23);
     assert_eq!(engine.index(of_another_life), qp.index());
     assert!(matches!(listens(of_another_life), Err(Unavailable::Gone)));
     drop(qp);
     let free = QpNumber::NONE;
-    assert_eq!(identity::read(engine.qp(free)).number(), free, "it is free");
-    let mut nobody = Responder::new(engine, free, QpNumber::new(1), QpType::Rc);
+    assert_eq!(identity::read(&engine.qp(free).identity).number(), free, "it is free");
+    let mut nobody = Responder::new(engine, free, QpNumber::new(1), QpType::RC);
     assert_eq!(nobody.listens(), Err(Unavailable::Gone));
 }
 
 #[test]
 fn x04_more_receives_than_the_capacity_are_none() {
     let fixture = Fixture::new();
-    let qp = fixture.own_peer_of(&fixture.init(QpType::Uc));
+    let qp = fixture.own_peer_of(&fixture.init(QpType::UC));
     let slot = fixture.slot(&qp);
     let has = || own(&fixture, &qp).receive(0).is_ok();
     let most = u64::from(sync::load(&slot.recv_capacity));

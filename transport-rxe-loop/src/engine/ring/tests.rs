@@ -5,7 +5,7 @@ use crate::inside::prelude::*;
 fn x04_a_ring_leads_neither_out_of_the_arena_nor_past_its_requests() {
     let Device { shm, .. } = Fixture::new().device;
     let shape = RingLayout::of_sends(16, 1, 0);
-    let (arena, size) = (shm.arena().offset(), shm.memory().len());
+    let (arena, size) = (shm.arena.offset(), shm.memory().len());
     let last = size - shape.bytes();
     for (at, inside) in [
         (arena, true),

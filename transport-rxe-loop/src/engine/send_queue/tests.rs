@@ -1,4 +1,4 @@
-use cq_testing::fault::When;
+use cq_verbs::fault::When;
 
 use super::*;
 use crate::inside::prelude::*;
@@ -20,9 +20,9 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     const MANY: usize = 600;
     let mut fixture = Fixture::new();
     let device = fixture.device;
-    let init = fixture.init(QpType::Ud);
-    let caps = QpCaps { max_send_wr: 1024, ..init.caps };
-    let [mut qp, receiver] = [(); 2].map(|()| fixture.datagrams_of(&QpInit { caps, ..init }));
+    let init = fixture.init(QpType::UD);
+    let caps = init.caps.max_send_wr(1024);
+    let [mut qp, receiver] = [(); 2].map(|()| fixture.datagrams_of(&init.caps(caps)));
     let (ah, index) = (fixture.ah(), qp.index());
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let wr = SendWr::send_inline(1, b"x");
@@ -61,12 +61,12 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     assert_eq!(fixture.polled().len(), 12);
     ownership.abandon();
     for state in [QpState::SQD, QpState::ERR, QpState::RESET] {
-        qp.modify(&QpAttr::to(state)).unwrap();
+        qp.modify(&QpAttr::new().state(state)).unwrap();
         ownership.seize();
         assert!(work(queue, 100), "{state:?}");
         ownership.abandon();
     }
-    assert!(identity::change(slot, identity::read(slot), QpState::SQE));
+    assert!(identity::change(&slot.identity, identity::read(&slot.identity), QpState::SQE));
     assert!(work(queue, 100), "in SQE");
     sync::store(&slot.send_ring.offset, u32::MAX);
     assert!(work(queue, 100), "it has no ring");
@@ -77,9 +77,9 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
 fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     let mut fixture = Fixture::new();
     let (device, mut srq) = (fixture.device, fixture.srq(1));
-    let mut qp = fixture.create(&QpInit { srq: Some(&srq), ..fixture.init(QpType::Rc) });
+    let mut qp = fixture.create(&fixture.init(QpType::RC).srq(&srq));
     let peer = qp.number();
-    connect_with(&mut qp, peer, QpAttr::rts().timeout(0));
+    connect_with(&mut qp, peer, QpAttr::rts().timeout(AckTimeout::UNLIMITED));
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let queue = SendQueue::of(device.engine, qp.index());
     queue.ownership.seize();
@@ -97,7 +97,7 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
 fn x03_who_waits_for_a_completion_queue_s_lock_keeps_nobody_waiting_for_its_copies() {
     let fixture = Fixture::new();
     let (device, mut qp, region) = (fixture.device, fixture.own_peer(), fixture.region(8));
-    let slot = device.completions.cq(fixture.cq.queue().index);
+    let slot = device.completions.cq(fixture.cq.handle.queue.index);
     let marker = device.engine.ownership(qp.index());
     let word = |region: &OwnedRegion| {
         let mut bytes = [0; 8];
@@ -133,10 +133,10 @@ fn c08_what_has_no_answer_now_is_handed_over_and_what_had_none_before_is_not() {
     assert!(hold(queue));
     assert!(ownership.is_free());
 
-    let before = identity::read(slot);
+    let before = identity::read(&slot.identity);
     let mut known = Connection::new(engine, slot, before);
     // The next thread that reads it finds another epoch.
-    identity::changed(slot, qp.qpn());
+    identity::changed(&slot.identity, qp.qpn());
     seizes();
     let why = Halt::Waits(WaitsFor::Answer);
     let halted = Halted { position: slot.send.done(), wr_id: 1, why };
@@ -155,7 +155,7 @@ fn x04_a_peer_that_fails_while_a_marker_is_corrupted_is_flushed_by_who_posts_nex
         let markers = &fixture.slot(&qp).send.in_flight;
         let marker = if is_posters { &markers.poster } else { &markers.owner };
         marker.open();
-        assert!(identity::fail(fixture.slot(&peer), peer.qpn()));
+        assert!(identity::fail(&fixture.slot(&peer).identity, peer.qpn()));
         run(fixture.device.engine, peer.index());
         assert_eq!(fixture.polled(), [], "something may be in flight");
         qp.post_send(&[SendWr::send(4, &[])]).unwrap();
@@ -174,7 +174,7 @@ fn q02_a_peer_that_fails_while_a_fault_looks_at_it_is_flushed_after_that() {
     ownership.seize();
     qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     ownership.abandon();
-    assert!(identity::fail(fixture.slot(&peer), peer.qpn()));
+    assert!(identity::fail(&fixture.slot(&peer).identity, peer.qpn()));
     run(engine, qp.index());
     assert_eq!(fixture.polled(), [(1, WcStatus::WR_FLUSH_ERR)]);
 }

@@ -22,11 +22,11 @@ impl Alone {
         let fixture = Fixture::new();
         let engine = fixture.device.engine;
         // The first queue pair has index 0, as has what nobody names.
-        engine.qps().go_on_at(QpIndex::new(0));
+        engine.qps.go_on_at(QpIndex::new(0));
         let mut srq = fixture.srq(4);
-        let mut qp = fixture.create(&QpInit { srq: Some(&srq), ..fixture.init(QpType::Rc) });
+        let mut qp = fixture.create(&fixture.init(QpType::RC).srq(&srq));
         let peer = qp.number();
-        connect_with(&mut qp, peer, QpAttr::rts().timeout(0));
+        connect_with(&mut qp, peer, QpAttr::rts().timeout(AckTimeout::UNLIMITED));
         srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         Self { qp, srq, fixture, engine }
     }
@@ -104,7 +104,7 @@ fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
 fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
     let mut alone = Alone::new();
     let suspended = alone.locked();
-    alone.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    alone.qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     assert_eq!(alone.fixture.told(), None, "somebody lives and has the lock");
     drop(suspended);
     until("it is told", || alone.fixture.told() == Some(AsyncEventType::QP_LAST_WQE_REACHED));
@@ -117,7 +117,7 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     let mut qp = alone.qp;
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
-        let _ = qp.modify(&QpAttr::to(QpState::RESET));
+        let _ = qp.modify(&QpAttr::new().state(QpState::RESET));
         drop(qp);
     });
     until("it ends", || ends.is_finished());
@@ -130,7 +130,7 @@ fn x03_a_limit_that_a_process_reached_is_told_once_if_it_died_before_it_told_and
     for has_told in [false, true] {
         let mut alone = Alone::new();
         alone.srq.arm_limit(1).unwrap();
-        assert!(alone.is_taken_by(ANOTHER).reached_limit());
+        assert!(alone.is_taken_by(ANOTHER).reached_limit);
         assert_eq!((alone.fixture.told(), alone.slot().pool.reporter()), (None, Some(ANOTHER)));
         let event = Some(AsyncEventType::SRQ_LIMIT_REACHED);
         if has_told {
@@ -147,7 +147,7 @@ fn x03_a_limit_that_a_process_reached_is_told_once_if_it_died_before_it_told_and
 fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
     let mut alone = Alone::new();
     alone.srq.arm_limit(1).unwrap();
-    assert!(alone.is_taken_by(ANOTHER).reached_limit());
+    assert!(alone.is_taken_by(ANOTHER).reached_limit);
     let (engine, slot, guard) = (alone.engine, alone.slot(), alone.locked());
     let is_told = waits(
         move || report_for(engine, slot, ANOTHER),
@@ -209,7 +209,7 @@ fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
 #[test]
 fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
     let alone = Alone::new();
-    let word = &alone.engine.memory.stages().of(ANOTHER).next().unwrap().head.word;
+    let word = &alone.engine.memory.stages.of(ANOTHER).next().unwrap().head.word;
     word.ask(word.claim(ANOTHER, alone.me()).unwrap()).unwrap();
     let taken = alone.is_taken_by(ANOTHER);
     reclaim(alone.engine, alone.slot(), &taken).unwrap();
@@ -224,7 +224,7 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
     let all = [alone.me(), ANOTHER].map(|place| alone.is_taken_by(place));
     let (engine, slot, srq) = (alone.engine, alone.slot(), alone.number());
-    let cq = alone.fixture.cq.queue().index;
+    let cq = alone.fixture.cq.handle.queue.index;
     let suspended = (alone.locked(), complete::lock(engine, cq));
     thread::scope(|scope| {
         scope.spawn(|| give_back(engine, srq, &all[0]));
@@ -250,9 +250,9 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
             let taken = alone.is_taken_by(alone.me());
             assert!(alone.pool().leave(&taken));
         }
-        assert!(!remote_requests::any(alone.engine));
+        assert!(!alone.engine.reminder.take());
         assert!(recover(alone.engine, ANOTHER));
-        assert_eq!(remote_requests::any(alone.engine), is_left);
+        assert_eq!(alone.engine.reminder.take(), is_left);
         let mut noted = Vec::new();
         remote_requests::take(alone.engine, |index| noted.push(index));
         assert_eq!(noted, [alone.qp.index()][..is_left.into()]);
@@ -271,7 +271,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     assert!(shm.is_alive(ANOTHER));
     let taken = alone.is_taken_by(ANOTHER);
     assert_eq!(reclaim(alone.engine, alone.slot(), &taken), Ok(()));
-    let reset = QpAttr::to(QpState::RESET);
+    let reset = QpAttr::new().state(QpState::RESET);
     assert_eq!(alone.qp.modify(&reset), Err(PEER_SUSPENDED.into()));
     assert!(!recover(alone.engine, ANOTHER), "it has the place of one that was dead");
     assert!(alone.pool().taken().eq([taken]));
@@ -304,7 +304,7 @@ fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     let (engine, number) = (alone.engine, alone.srq.number());
     let is_there = |number| numbered(engine, SrqNumber::new(number)).is_some();
     assert!(is_there(number));
-    assert!(!is_there(number + engine.srqs().len()), "the next one there");
+    assert!(!is_there(number + engine.srqs.len()), "the next one there");
     // The first place, as it is left by one.
     let (slot, free) = (alone.slot(), engine.srq(SrqNumber::new(0)));
     sync::store(&free.slots_at, sync::load(&slot.slots_at));
@@ -330,7 +330,7 @@ fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
     let mut alone = Alone::new();
     for _ in 0..2 {
         alone.is_taken_by(ANOTHER);
-        assert_eq!(alone.qp.modify(&QpAttr::to(QpState::RESET)), Ok(()));
+        assert_eq!(alone.qp.modify(&QpAttr::new().state(QpState::RESET)), Ok(()));
         assert_eq!((alone.srq.waiting(), alone.pool().taken().count()), (1, 0));
     }
     alone.is_taken_by(ANOTHER);
@@ -361,7 +361,7 @@ fn at_once(round: u64, other: impl FnOnce(&dyn Fn()) + Send, meanwhile: impl FnO
 fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
     let mut alone = Alone::new();
     let (engine, target, pool) = (alone.engine, alone.qp.qpn(), alone.pool());
-    let index = alone.fixture.cq.queue().index;
+    let index = alone.fixture.cq.handle.queue.index;
     alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
     for round in 0..200 {
         let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(alone.me())).collect();
@@ -381,7 +381,7 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
 fn q09_x03_reset_gives_back_what_is_just_taken_and_not_what_a_dead_process_had_completed() {
     let mut alone = Alone::new();
     let (engine, slot, target, pool) = (alone.engine, alone.slot(), alone.qp.qpn(), alone.pool());
-    let index = alone.fixture.cq.queue().index;
+    let index = alone.fixture.cq.handle.queue.index;
     for round in 0..100 {
         let completed = (round % 2 == 0).then(|| alone.is_taken_by(ANOTHER));
         let other = |holds: &dyn Fn()| {
@@ -397,7 +397,9 @@ fn q09_x03_reset_gives_back_what_is_just_taken_and_not_what_a_dead_process_had_c
                 let _taken = pool.take(ANOTHER, target);
             }
         };
-        at_once(round / 2, other, || alone.qp.modify(&QpAttr::to(QpState::RESET)).unwrap());
+        at_once(round / 2, other, || {
+            alone.qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap()
+        });
         let back = usize::from(completed.is_none());
         let is = (alone.srq.waiting() as usize, pool.taken().count());
         assert_eq!(is, (back, 0), "round {round}");
@@ -441,7 +443,7 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
     assert!(alone.pool().taken().next().is_none(), "it is given back");
     is_through();
     let there = take(engine, srq, target, || Ok(())).unwrap();
-    assert_eq!(there.0.slot(), first.slot());
+    assert_eq!(there.0.slot, first.slot);
 }
 
 #[test]

@@ -11,10 +11,10 @@ use crate::shm::arena::Extent;
 
 /// A queue pair of one who will die, which has a number.
 fn its_queue_pair(device: &'static Device) -> (&'static QpSlot, QpIndex, QpNumber) {
-    let qps = device.engine.qps();
+    let qps = &device.engine.qps;
     let (index, generation) = qps.claim(ANOTHER).unwrap();
     let number = identity::number_of(qps, index, generation);
-    identity::enter(qps.at(index), number);
+    identity::enter(&qps.at(index).identity, number);
     (qps.at(index), index, number)
 }
 
@@ -28,13 +28,13 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let mut fixture = Fixture::new();
     let (device, mut qp) = (fixture.device, fixture.qp());
     let (slot, index, number) = its_queue_pair(device);
-    assert!(identity::change(slot, identity::read(slot), QpState::RTR));
+    assert!(identity::change(&slot.identity, identity::read(&slot.identity), QpState::RTR));
     sync::store(device.engine.dest(index), qp.number());
     qp.connect_to(number.get()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert_eq!(fixture.polled(), [], "it waits for a receive, for ever");
     // As far as one sweeper got.
-    identity::vacate(slot);
+    identity::vacate(&slot.identity);
     device.shm.die_at(ANOTHER);
     recover_all(device);
     assert_eq!(fixture.next_wc(), (1, WcStatus::RETRY_EXC_ERR));
@@ -48,9 +48,9 @@ fn x03_who_comes_late_to_a_dead_one_frees_nothing_of_its_successor() {
     let dead = device.shm.die_at(ANOTHER);
     recover_all(device);
     // The next process with this id has a completion queue, before a survivor that saw the dead one goes on.
-    let cqs = device.completions.cqs();
+    let cqs = &device.completions.cqs;
     let (cq, _) = cqs.claim(ANOTHER).unwrap();
-    assert!(after(device.shm, device.tables(), dead));
+    assert!(after(device.shm, &device.tables, dead));
     assert_eq!(cqs.at(cq).life().attachment(), Some(ANOTHER));
 }
 
@@ -59,9 +59,9 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     let fixture = Fixture::new();
     let (device, qp) = (fixture.device, fixture.qp());
     let locks = [
-        &device.completions.cq(fixture.cq.queue().index).fanin.lock,
+        &device.completions.cq(fixture.cq.handle.queue.index).fanin.lock,
         &fixture.slot(&qp).receive_lock,
-        &device.memory.stripes()[3],
+        &device.memory.stripes[3],
         device.shm.allocates(),
     ];
     let dead = device.shm.die_at(ANOTHER);
@@ -74,7 +74,7 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
 fn x03_who_needs_a_lock_inherits_that_of_a_dead_process() {
     let mut fixture = Fixture::new();
     let Device { shm, completions, engine, .. } = *fixture.device;
-    let (mut srq, fanin) = (fixture.srq(1), &completions.cq(fixture.cq.queue().index).fanin);
+    let (mut srq, fanin) = (fixture.srq(1), &completions.cq(fixture.cq.handle.queue.index).fanin);
     let pool = engine.srq(SrqNumber::new(srq.number())).pool.lock();
     let needs: [(&str, &Lock, &mut dyn FnMut()); 3] = [
         ("moderating", &fanin.lock, &mut || fixture.cq.moderate(2, u16::MAX).unwrap()),
@@ -94,19 +94,19 @@ fn x03_the_next_process_of_an_attachment_finds_nothing_of_the_dead_one() {
     let (_context, device) = OpenOptions::new().alone();
     let Device { engine, completions, .. } = *device;
     let bell = EventChannel::new(completions).unwrap();
-    let (qp, _) = engine.qps().claim(ANOTHER).unwrap();
-    let (cq, _) = completions.cqs().claim(ANOTHER).unwrap();
-    let (srq, _) = engine.srqs().claim(ANOTHER).unwrap();
+    let (qp, _) = engine.qps.claim(ANOTHER).unwrap();
+    let (cq, _) = completions.cqs.claim(ANOTHER).unwrap();
+    let (srq, _) = engine.srqs.claim(ANOTHER).unwrap();
     let sources =
         [Source::Completion(cq), Source::Overrun(cq), Source::Srq(srq), Source::Qp(qp, 0)];
     sources.into_iter().for_each(|source| bell.attach(source));
-    let slot = engine.qps().at(qp);
+    let slot = engine.qps.at(qp);
     sync::store(&slot.send.posted, 5);
     sync::store(engine.dest(qp), 7);
     // Others would wait for the next in its place, which may never do anything.
     let in_flight = &slot.send.in_flight.poster;
     in_flight.open();
-    let word = &device.memory.stages().at(0).head.word;
+    let word = &device.memory.stages.at(0).head.word;
     word.claim(ANOTHER, device.shm.attachment()).unwrap();
     device.shm.die_at(ANOTHER);
     recover_all(device);
@@ -132,7 +132,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let mut found = Vec::new();
     for _ in 0..3 {
         look(device);
-        found.push((left(device, slot.life()), identity::read(slot).number()));
+        found.push((left(device, slot.life()), identity::read(&slot.identity).number()));
     }
     in_flight.close();
     ownership.abandon();
@@ -146,27 +146,27 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
 fn x03_a_late_recovery_leaves_the_next_process_alone() {
     let (_context, device) = OpenOptions::new().alone();
     let (slot, _, number) = its_queue_pair(device);
-    let (cq, _) = device.completions.cqs().claim(ANOTHER).unwrap();
+    let (cq, _) = device.completions.cqs.claim(ANOTHER).unwrap();
     assert!(!QueuePairs(device.engine).revoke(DEAD), "another one lives there");
-    assert_eq!(identity::read(slot).number(), number);
+    assert_eq!(identity::read(&slot.identity).number(), number);
     let (next, swept) = (device.shm.die_at(ANOTHER), AttachmentKey::new(ANOTHER.get(), 1000));
     assert_ne!(next, swept);
-    after(device.shm, device.tables(), swept);
+    after(device.shm, &device.tables, swept);
     assert_eq!(device.completions.cq(cq).life().attachment(), Some(ANOTHER));
 }
 
 #[test]
 fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
-    let limits = Limits { completion_queues: 1, ..Limits::default() };
+    let limits = Limits::default().completion_queues(1);
     let (context, device) = OpenOptions::new().limits(limits).alone();
-    device.completions.cqs().claim(ANOTHER).unwrap();
+    device.completions.cqs.claim(ANOTHER).unwrap();
     device.shm.die_at(ANOTHER);
-    context.create_cq(4, None).unwrap();
+    context.cq(4).create().unwrap();
 }
 
 /// A shared receive queue with one receive, of one who will die.
 fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
-    let srqs = device.engine.srqs();
+    let srqs = &device.engine.srqs;
     let (index, generation) = srqs.claim(ANOTHER).unwrap();
     let (slot, extent) = (srqs.at(index), Extent::allocate(device.shm, srq::bytes(1)).unwrap());
     sync::store(&slot.slots_at, extent.offset());
@@ -208,7 +208,7 @@ fn die_watched(device: &'static Device) {
 fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
     let Fixture { context, device, .. } = Fixture::new();
     let mut channel = context.create_channel().unwrap();
-    let cqs = [(); 3].map(|()| context.create_cq(4, Some(&channel)).unwrap());
+    let cqs = [(); 3].map(|()| context.cq(4).channel(&channel).create().unwrap());
     die_watched(device);
     let mut woken = Vec::new();
     until("everybody is told", || {
@@ -221,7 +221,7 @@ fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
 fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let mut fixture = Fixture::new();
     let qp = fixture.own_peer();
-    let queue = fixture.device.completions.cq(fixture.cq.queue().index);
+    let queue = fixture.device.completions.cq(fixture.cq.handle.queue.index);
     queue.mode.set(CqFlag::Overran, true);
     assert_eq!((fixture.told(), qp.state().unwrap()), (None, QpState::RTS));
     die_watched(fixture.device);
@@ -241,7 +241,7 @@ fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     let mut qp = fixture.own_peer();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
-    assert!(identity::fail(fixture.slot(&qp), qp.qpn()));
+    assert!(identity::fail(&fixture.slot(&qp).identity, qp.qpn()));
     assert_eq!(fixture.polled(), []);
     die_watched(fixture.device);
     assert_eq!(fixture.next_wc(), (1, WcStatus::WR_FLUSH_ERR));

@@ -9,17 +9,17 @@ const HOUR: Duration = Duration::from_secs(3600);
 #[test]
 fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     let fixture = Fixture::new();
-    let watches = || fixture.device.shm.thread().is_started();
+    let watches = || fixture.device.shm.thread.is_started();
     // Its index is 0, as is the destination that nobody names.
-    fixture.device.engine.qps().go_on_at(QpIndex::new(0));
-    let mut ud = fixture.create(&fixture.init(QpType::Ud));
+    fixture.device.engine.qps.go_on_at(QpIndex::new(0));
+    let mut ud = fixture.create(&fixture.init(QpType::UD));
     let _rc = fixture.own_peer();
     assert!(!watches(), "it is its own peer");
     ud.activate(&Port::new(1), 1).unwrap();
     assert!(watches(), "anybody can send to it");
 
     let fixture = Fixture::new();
-    let watches = || fixture.device.shm.thread().is_started();
+    let watches = || fixture.device.shm.thread.is_started();
     let mut rc = fixture.qp();
     rc.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     assert!(!watches(), "it is not connected");
@@ -54,8 +54,8 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
 #[test]
 fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (_context, device) = OpenOptions::new().alone();
-    let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
-    let (slot, key, domain) = (device.memory.mr(index), Key::of(index, 6), 1);
+    let (index, generation) = device.memory.mrs.claim(ANOTHER).unwrap();
+    let (slot, key, domain) = (device.memory.mrs.at(index), Key::of(index, 6), 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
     let entry = RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None };
     entry.write(slot, (ANOTHER, generation));
@@ -86,12 +86,12 @@ fn x06_a_channel_that_another_process_could_not_ring_is_rung() {
 fn n12_an_event_is_held_back_no_longer_though_nothing_else_is_to_be_done_for_an_hour() {
     let (context, device) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
-    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+    let mut cq = context.cq(4).channel(&channel).create().unwrap();
+    let mut qp = context.alloc_pd().unwrap().qp(&cq).create().unwrap();
     qp.connect_to(qp.number()).unwrap();
     let alarms = &device.engine.alarms;
     let in_an_hour = alarms.now() + HOUR.as_nanos() as u64;
-    alarms.wake_at(device.engine.qps().index(qp.number()), in_an_hour).unwrap();
+    alarms.wake_at(device.engine.qps.index(qp.number()), in_an_hour).unwrap();
     cq.moderate(100, 20_000).unwrap();
     let _armed = cq.arm(Notify::Next).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();

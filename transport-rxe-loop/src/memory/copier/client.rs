@@ -59,7 +59,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
         }
         at = part.end;
         drop(claimed);
-        if at < range.end && sync::load(&memory.copier().waiting) > 0 {
+        if at < range.end && sync::load(&memory.copier.waiting) > 0 {
             sched_yield();
         }
     }
@@ -167,7 +167,7 @@ impl ClaimedStage {
         if let Some(claimed) = Self::claim(memory, server, len, false) {
             return Ok(claimed);
         }
-        let waiting = &memory.copier().waiting;
+        let waiting = &memory.copier.waiting;
         sync::enter(waiting);
         let claimed = Self::wait_for_one(memory, server, len);
         sync::leave(waiting);
@@ -204,7 +204,7 @@ impl ClaimedStage {
         const ALL: usize = OWN + LARGE;
         let (first, then) = if is_small { (0..OWN, OWN..ALL) } else { (OWN..ALL, OWN / 2..OWN) };
         let then = if may { then } else { 0..0 };
-        let mine = || memory.copier().mine(memory).enumerate();
+        let mine = || memory.copier.mine(memory).enumerate();
         let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
         of(first).chain(of(then)).find_map(|(_, (stage, in_use))| {
             sync::enter(in_use);
@@ -219,8 +219,8 @@ impl ClaimedStage {
 
     /// Resumes with the stage of a request that was [kept](Self::keep).
     fn again(memory: &'static Memory, begun: PendingAtomic) -> Option<Self> {
-        let mut mine = memory.copier().mine(memory);
-        let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage as usize)?;
+        let mut mine = memory.copier.mine(memory);
+        let (stage, in_use) = mine.find(|(stage, _)| stage.index == begun.stage as usize)?;
         let owner = AttachmentKey::from_word(begun.owner);
         Some(Self { memory, stage, in_use, seen: begun.seen, owner })
     }
@@ -302,7 +302,7 @@ impl ClaimedStage {
     fn keep(self) -> PendingAtomic {
         let this = ManuallyDrop::new(self);
         let owner = this.owner.map_or(0, AttachmentKey::to_word);
-        PendingAtomic { stage: this.stage.index() as u32, seen: this.seen, owner }
+        PendingAtomic { stage: this.stage.index as u32, seen: this.seen, owner }
     }
 }
 

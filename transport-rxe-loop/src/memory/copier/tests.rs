@@ -12,12 +12,12 @@ pub fn me(device: &'static Device) -> AttachmentId {
 
 /// A stage of this process.
 pub fn own(device: &'static Device, nth: usize) -> Stage {
-    device.memory.stages().of(me(device)).nth(nth).unwrap()
+    device.memory.stages.of(me(device)).nth(nth).unwrap()
 }
 
 /// A stage of the process at [`ANOTHER`].
 fn its(device: &'static Device, nth: usize) -> Stage {
-    device.memory.stages().of(ANOTHER).nth(nth).unwrap()
+    device.memory.stages.of(ANOTHER).nth(nth).unwrap()
 }
 
 /// What another process asks this one for.
@@ -63,7 +63,7 @@ fn asked<const N: usize>(stages: [(Stage, AttachmentId, AttachmentId); N]) -> [S
 fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
     let device = Fixture::new().device;
     let (me, another) = (me(device), AttachmentId::new(ANOTHER.get() + 1));
-    let large = device.memory.stages().large().next().unwrap();
+    let large = device.memory.stages.large().next().unwrap();
     let stages =
         asked([(its(device, 0), ANOTHER, me), (its(device, 1), ANOTHER, another), (large, me, me)]);
     let filling = its(device, 2);
@@ -91,7 +91,7 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
 #[test]
 fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     let device = Fixture::new().device;
-    let stage = device.memory.stages().large().next().unwrap();
+    let stage = device.memory.stages.large().next().unwrap();
     asks(device, stage, read(), &[]);
     let calls = || sync::load(device.shm.calls().unwrap());
     let before = calls();
@@ -116,7 +116,7 @@ fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
     let abandoned = &this(memory).unwrap().abandoned;
     assert!(!abandoned.is_marked());
     abandoned.mark();
-    let serving = memory.copier().serving();
+    let serving = sync::lock(&memory.copier.serving);
     assert!(is_marked());
     drop(serving);
     assert!(!is_marked() && !abandoned.is_marked());
@@ -126,8 +126,8 @@ fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     let fixture = Fixture::new();
     let (device, region) = (fixture.device, fixture.region(64));
-    let (index, _) = device.engine.qps().claim(ANOTHER).unwrap();
-    device.engine.qp_at(index).send.in_flight.owner.open();
+    let (index, _) = device.engine.qps.claim(ANOTHER).unwrap();
+    device.engine.qps.at(index).send.in_flight.owner.open();
     let stage = is_asked(device);
     region.deregister();
     assert_eq!(state(stage), Some(State::Done), "it is served");
@@ -140,14 +140,14 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     for stage in [of_none, of_a_thread] {
         stage.head.word.claim(me(device), ANOTHER).unwrap();
     }
-    sync::enter(&device.memory.copier().in_use[1]);
+    sync::enter(&device.memory.copier.in_use[1]);
     let orphan = its(device, 0);
     let word = &orphan.head.word;
     let request = word.ask(word.claim(ANOTHER, me(device)).unwrap()).unwrap();
     word.serve(me(device)).unwrap();
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
-    let serving = device.memory.copier().serving.lock().unwrap();
+    let serving = device.memory.copier.serving.lock().unwrap();
     let is_left = waits(
         || device.memory.tidy(),
         move || {
@@ -163,7 +163,7 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
 fn x07_one_thread_serves_at_a_time() {
     let device = Fixture::new().device;
     let stage = is_asked(device);
-    let serving = device.memory.copier().serving.lock().unwrap();
+    let serving = device.memory.copier.serving.lock().unwrap();
     waits(
         || serve(device.memory),
         move || {
@@ -177,14 +177,14 @@ fn x07_one_thread_serves_at_a_time() {
 /// A queue pair of a kind that takes messages, and has a receive.
 fn receiver(fixture: &Fixture, qp_type: QpType) -> QueuePair {
     let mut qp = match qp_type {
-        QpType::Ud => fixture.datagrams(),
-        QpType::Rc | QpType::Uc => fixture.own_peer_of(&fixture.init(qp_type)),
+        QpType::UD => fixture.datagrams(),
+        _ => fixture.own_peer_of(&fixture.init(qp_type)),
     };
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     qp
 }
 
-const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+const KINDS: [QpType; 3] = [QpType::RC, QpType::UC, QpType::UD];
 
 #[test]
 fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
@@ -192,11 +192,13 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
     for kind in KINDS {
         let mut qp = receiver(&fixture, kind);
         let slot = fixture.slot(&qp);
-        let serving = fixture.device.memory.copier().serving.lock().unwrap();
+        let serving = fixture.device.memory.copier.serving.lock().unwrap();
         let reset = waits(
-            || qp.modify(&QpAttr::to(QpState::RESET)),
+            || qp.modify(&QpAttr::new().state(QpState::RESET)),
             move || {
-                until("it takes no more", || identity::read(slot).state() == QpState::RESET);
+                until("it takes no more", || {
+                    identity::read(&slot.identity).state() == QpState::RESET
+                });
                 drop(serving);
             },
         );
@@ -211,8 +213,8 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
     for kind in KINDS {
         let qp = receiver(&fixture, kind);
         let index = qp.index();
-        let serving = memory.copier().serving.lock().unwrap();
-        assert!(identity::fail(fixture.slot(&qp), qp.qpn()));
+        let serving = memory.copier.serving.lock().unwrap();
+        assert!(identity::fail(&fixture.slot(&qp).identity, qp.qpn()));
         waits(
             || send_queue::run(engine, index),
             || {
@@ -234,21 +236,21 @@ pub struct Counter {
 impl Counter {
     pub fn new(fixture: &Fixture) -> Self {
         let (words, region) = heap(&fixture.pd, 1, Access::LOCAL_WRITE | Access::REMOTE);
-        let whose = KeyUser::local(fixture.pd.domain().number());
+        let whose = KeyUser::local(fixture.pd.domain.number);
         let far = Far { attachment: me(fixture.device), whose, needs: Access::REMOTE_ATOMIC };
         Self { word: &words[0], region, far }
     }
 
     /// The lock that an atomic on it takes.
     pub fn lock(&self, device: &'static Device) -> &'static Lock {
-        &device.memory.stripes()[self.region.addr() as usize / 8 % atomic_op::STRIPES]
+        &device.memory.stripes[self.region.addr() as usize / 8 % atomic_op::STRIPES]
     }
 
     /// The process at [`ANOTHER`] asks this one to add, by the `nth` of its stages.
     pub fn is_asked(&self, device: &'static Device, nth: usize) -> &'static Head {
         let (stage, Far { whose, needs, .. }) = (its(device, nth), self.far);
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
-        asks(device, stage, request, &[self.region.sge(0, 8).unwrap()]);
+        asks(device, stage, request, &[self.region.sge(..8).unwrap()]);
         stage.head
     }
 
@@ -268,8 +270,8 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     let fixture = Fixture::new();
     let (device, counter) = (fixture.device, Counter::new(&fixture));
     // For datagrams there would be the service thread, which serves whenever it likes.
-    for kind in [QpType::Rc, QpType::Uc] {
-        let to = |state| move |mut qp: QueuePair| qp.modify(&QpAttr::to(state)).unwrap();
+    for kind in [QpType::RC, QpType::UC] {
+        let to = |state| move |mut qp: QueuePair| qp.modify(&QpAttr::new().state(state)).unwrap();
         let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::RESET), &to(QpState::ERR), &drop];
         for end in ends {
             let qp = receiver(&fixture, kind);
@@ -282,7 +284,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     // Who lives is waited for elsewhere.
     let [stage] = asked([(own(device, 0), me(device), me(device))]);
     this(device.memory).unwrap().clients.add(me(device));
-    drop(receiver(&fixture, QpType::Rc));
+    drop(receiver(&fixture, QpType::RC));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
 
@@ -290,7 +292,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
 fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
     let device = Fixture::new().device;
     let calls = || sync::load(device.shm.calls().unwrap());
-    let (before, stages) = (calls(), device.memory.stages());
+    let (before, stages) = (calls(), &device.memory.stages);
     for stage in stages.of(ANOTHER).chain(stages.large()) {
         asks(device, stage, read(), &[]);
         serve(device.memory);

@@ -22,14 +22,14 @@ impl ForeignWindow {
     fn new() -> Self {
         let region = Foreigner::new();
         let memory = region.device.memory;
-        let (index, generation) = memory.mrs().claim(ANOTHER).unwrap();
+        let (index, generation) = memory.mrs.claim(ANOTHER).unwrap();
         let seal = sync::load(&region.slot.seal);
         let bound = Some(Bound { qp: QP, region: region.entry.key, seal });
         let (key, access) = (Key::of(index, 8), Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.entry.base + AT, WINDOW);
         let entry = RegionEntry { key, access, base, len, bound, ..region.entry };
-        entry.write(memory.mr(index), (ANOTHER, generation));
-        Self { region, entry, slot: memory.mr(index) }
+        entry.write(memory.mrs.at(index), (ANOTHER, generation));
+        Self { region, entry, slot: memory.mrs.at(index) }
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
@@ -59,7 +59,7 @@ struct Foreigner {
 impl Foreigner {
     fn new() -> Self {
         let device = Fixture::new().device;
-        let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
+        let (index, generation) = device.memory.mrs.claim(ANOTHER).unwrap();
         let path = device.shm.path().memory(index.get(), generation);
         let memory = files::make(&path, LEN as usize, &MemoryOptions::new()).unwrap();
         let entry = RegionEntry {
@@ -71,7 +71,7 @@ impl Foreigner {
             len: LEN,
             bound: None,
         };
-        let slot = device.memory.mr(index);
+        let slot = device.memory.mrs.at(index);
         entry.write(slot, (ANOTHER, generation));
         Self { device, index, slot, entry, memory }
     }
@@ -199,8 +199,8 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     entry.write(slot, (holder, generation));
     assert!(window.is_reached(0, 8));
     slot.life().end(ANOTHER);
-    device.memory.mrs().go_on_at(index);
-    let (other, next) = device.memory.mrs().claim(ANOTHER).unwrap();
+    device.memory.mrs.go_on_at(index);
+    let (other, next) = device.memory.mrs.claim(ANOTHER).unwrap();
     assert_eq!(other, index);
     let _memory = files::make(
         &device.shm.path().memory(other.get(), next),
@@ -254,7 +254,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
 #[test]
 fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     let foreigner = Foreigner::new();
-    let (memory, foreign) = (foreigner.device.memory, foreigner.device.memory.foreign());
+    let (memory, foreign) = (foreigner.device.memory, &foreigner.device.memory.foreign);
     assert!(!foreign.tidy(memory), "nothing is known yet");
     assert!(foreigner.is_reached(0, 8));
     assert!(!foreign.tidy(memory));

@@ -3,7 +3,7 @@ use crate::inside::prelude::*;
 
 /// An entry for a region as if of another process.
 fn claimed(base: u64, len: u64) -> (&'static MrSlot, RegionEntry) {
-    let mrs = Fixture::new().device.memory.mrs();
+    let mrs = &Fixture::new().device.memory.mrs;
     let (index, generation) = mrs.claim(ANOTHER).unwrap();
     let (key, access, kind) = (Key::of(index, 0), Access::REMOTE, Kind::Heap);
     let entry = RegionEntry { key, access, domain: 1, kind, base, len, bound: None };

@@ -22,9 +22,9 @@ fn x07_each_attachment_has_stages_of_its_own_and_no_bytes_are_of_two() {
     assert_eq!(all.len(), small.len() + LARGE);
     for pair in all.windows(2) {
         assert_eq!(pair[0].data.as_ptr_range().end, pair[1].data.as_ptr());
-        assert!(std::ptr::addr_eq(stages.at(pair[1].index()).head, pair[1].head));
+        assert!(std::ptr::addr_eq(stages.at(pair[1].index).head, pair[1].head));
     }
-    assert_eq!(stages.at(all.len()).index(), 0, "any index is one");
+    assert_eq!(stages.at(all.len()).index, 0, "any index is one");
 }
 
 #[test]

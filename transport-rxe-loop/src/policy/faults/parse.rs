@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use cq_core::wc::WcStatus;
-use cq_testing::fault::When;
+use cq_verbs::fault::When;
 use thiserror::Error;
 
 use super::{Fault, Faults};
@@ -14,7 +14,7 @@ use super::{Fault, Faults};
 pub const VARIABLE: &str = "RXE_LOOP_FAULTS";
 
 /// Why a text could not be parsed as [`Faults`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum FaultsError {
     /// It is not UTF-8.

@@ -2,14 +2,15 @@
 //! have stopped.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use cq_core::wc::WcStatus;
-use cq_testing::fault::{Dice, Occasion};
+use cq_verbs::fault::{Dice, Occasion};
 
 use super::{Fault, Faults, Injected};
 use crate::protocol::number::{Position, QpIndex, QpNumber};
+use crate::sync;
 
 /// The faults of a process in one fabric. Times are in nanoseconds, of the clock of the alarms.
 #[derive(Debug)]
@@ -97,7 +98,7 @@ impl Injector {
 
     /// Adds a new queue pair at a table index.
     pub fn join(&self, index: QpIndex) {
-        let mut state = self.lock();
+        let mut state = sync::lock(&self.state);
         let dice = state.dice.fork();
         let occasions = self.faults.rules.iter().map(|&(when, _)| Occasion::new(when)).collect();
         state.courses.insert(index, Course { dice, occasions, plan: None });
@@ -105,12 +106,12 @@ impl Injector {
 
     /// The counts of injected faults.
     pub fn injected(&self) -> Injected {
-        self.lock().injected
+        sync::lock(&self.state).injected
     }
 
     /// What happens to a request, each time that it is tried. Noise is returned once, when it is carried out first.
     pub fn fate(&self, candidate: &Candidate) -> Fate {
-        let State { courses, stopped, injected, .. } = &mut *self.lock();
+        let State { courses, stopped, injected, .. } = &mut *sync::lock(&self.state);
         let Some(course) = courses.get_mut(&candidate.index) else {
             return Fate::Runs(Noise::default());
         };
@@ -131,10 +132,6 @@ impl Injector {
             return Fate::Later(begins);
         }
         plan.meet(candidate.peer.map_or(0, end_of_stop), now)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,11 +17,6 @@ pub struct EventNode {
 pub const MOST: u32 = 1 << 16;
 
 impl EventNode {
-    /// A source without a channel.
-    #[cfg(not(loom))]
-    #[expect(clippy::declare_interior_mutable_const, reason = "to make arrays of")]
-    pub const NEW: Self = Self { channel: AtomicU32::new(0), count: AtomicU64::new(0) };
-
     /// Detaches a source. Also one of an object whose process is dead, and so is the channel.
     pub fn forget(&self) {
         sync::store(&self.channel, 0);
@@ -117,11 +112,6 @@ impl Count {
 
     pub const fn life(self) -> u32 {
         (self.0 / LIFE) as u32
-    }
-
-    /// The life after this one.
-    pub const fn next_life(self) -> u32 {
-        self.renewed().life()
     }
 
     pub const fn of_life(self, life: u32) -> Self {

@@ -12,7 +12,6 @@ pub struct Missing(BTreeMap<Token, usize>);
 
 impl Missing {
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

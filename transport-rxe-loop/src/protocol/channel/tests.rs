@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::iter;
 
+use super::sift::Missing;
 use super::*;
 use crate::sync::AtomicU64;
 
@@ -73,7 +74,7 @@ struct Memory {
 
 impl Memory {
     fn new(attached: &[u32]) -> Self {
-        let (boards, nodes) = (<[Board; 2]>::default(), [const { EventNode::NEW }; 5]);
+        let (boards, nodes) = (<[Board; 2]>::default(), <[EventNode; 5]>::default());
         let memory = Self { boards, nodes, pipe: Queue::new(), owned: RefCell::default() };
         attached.iter().for_each(|&source| memory.attach(source));
         memory

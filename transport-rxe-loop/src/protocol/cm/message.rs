@@ -1,15 +1,5 @@
 //! The connection manager's messages, and their bytes. What arrives is never trusted: bytes that are no message are
 //! refused.
-//!
-//! ```
-//! use transport_rxe_loop::verbs::cm::ConnParam;
-//! use transport_rxe_loop::protocol::cm::message::{Kind, Message};
-//!
-//! let param = ConnParam::new(17, b"hello".to_vec());
-//! let message = Message { param, ..Message::of(Kind::Rep) };
-//! assert_eq!(Message::from_bytes(&message.to_bytes()), Some(message));
-//! assert_eq!(Message::from_bytes(b"hello"), None);
-//! ```
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -64,20 +54,17 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0
 
 impl Message {
     /// A message with nothing in it.
-    #[must_use]
     pub fn of(kind: Kind) -> Self {
         let (service, addresses, param) = (Service::Connection, [NOWHERE; 2], ConnParam::default());
         Self { kind, service, addresses, psn: 0, qkey: 0, reason: 0, param }
     }
 
     /// It, as what an end receives.
-    #[must_use]
     pub const fn received(&self) -> Received {
         Received::Message(self.kind, self.reason)
     }
 
     /// Its bytes. Private data of more than 255 bytes is cut off: callers bound it by what the kind carries.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let param = &self.param;
         let data = &param.private_data[..param.private_data.len().min(u8::MAX.into())];
@@ -92,7 +79,6 @@ impl Message {
     }
 
     /// The message of these bytes; `None` if they are none.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let (magic, [kind, service, len]) = (take(&mut rest)?, take(&mut rest)?);
@@ -107,16 +93,13 @@ impl Message {
         let [qp_num, psn, qkey, reason] = [number()?, number()?, number()?, number()?];
         let [srq, responder_resources, initiator_depth] = take(&mut rest)?;
         let [flow_control, retry_count, rnr_retry_count] = take(&mut rest)?;
-        let param = ConnParam {
-            qp_num,
-            srq: srq != 0,
-            private_data: rest.to_vec(),
-            responder_resources,
-            initiator_depth,
-            flow_control: flow_control != 0,
-            retry_count,
-            rnr_retry_count,
-        };
+        let param = ConnParam::new(qp_num, rest.to_vec())
+            .srq(srq != 0)
+            .responder_resources(responder_resources)
+            .initiator_depth(initiator_depth)
+            .flow_control(flow_control != 0)
+            .retry_count(retry_count)
+            .rnr_retry_count(rnr_retry_count);
         let reason = reason.cast_signed();
         let message = Self { kind, service, addresses, psn, qkey, reason, param };
         (message.param.private_data.len() == len.into()).then_some(message)

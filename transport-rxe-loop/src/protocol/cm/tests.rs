@@ -312,16 +312,13 @@ fn messages_arrive_as_they_were_sent_and_other_bytes_do_not() {
         psn: 2,
         qkey: 3,
         reason: -4,
-        param: ConnParam {
-            qp_num: 1,
-            srq: true,
-            private_data: vec![10; 255],
-            responder_resources: 5,
-            initiator_depth: 6,
-            flow_control: true,
-            retry_count: 8,
-            rnr_retry_count: 9,
-        },
+        param: ConnParam::new(1, vec![10; 255])
+            .srq(true)
+            .responder_resources(5)
+            .initiator_depth(6)
+            .flow_control(true)
+            .retry_count(8)
+            .rnr_retry_count(9),
         ..Message::of(Kind::Req)
     };
     let bytes = message.to_bytes();

@@ -63,7 +63,7 @@ fn a_location_is_one_word() {
         Location { offset: u32::MAX, log2: 24, promised: 1 << 24, is_exact: true },
         Location { offset: 1 << 12, log2: 0, promised: 1, is_exact: false },
     ] {
-        let fanin = Fanin::new();
+        let fanin = Fanin::default();
         fanin.begin(location);
         assert_eq!(fanin.location(), location);
         fanin.end();
@@ -73,7 +73,7 @@ fn a_location_is_one_word() {
 
 #[test]
 fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
-    let (fanin, memory) = (Fanin::new(), Memory::new(4));
+    let (fanin, memory) = (Fanin::default(), Memory::new(4));
     let mut consumer = memory.queue().into_consumer(0, NoChannel);
     let mut queue = memory.queue();
     let mut producer = fanin.producer(&mut queue, NoChannel);
@@ -93,27 +93,27 @@ fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
 
 #[test]
 fn o03_what_is_dropped_is_settled_all_the_same() {
-    let (fanin, memory) = (Fanin::new(), Memory::new(2));
+    let (fanin, memory) = (Fanin::default(), Memory::new(2));
     let mut queue = memory.queue();
     let mut producer = fanin.producer(&mut queue, NoChannel);
     let entries: Vec<_> = (1..=5).map(|end| entry(1, of_recv(end))).collect();
     let mut last = 0;
     let mut settle = |part: &[Tagged]| last = part.last().unwrap().tag;
     let pushed = fanin.push_all(&mut producer, &entries, &mut settle);
-    assert_eq!(pushed, Err(Dropped { lost: 2, end: End::Overrun { dropped: 2 } }));
+    assert_eq!(pushed, Err(DroppedError { lost: 2, end: End::Overrun { dropped: 2 } }));
     let mut queue = memory.queue();
     let again = fanin.push(&mut queue, NoChannel, &entry(1, of_recv(6)), &mut settle);
-    assert_eq!((again, last), (Err(Dropped { lost: 1, end: End::Overrun { dropped: 4 } }), 6));
+    assert_eq!((again, last), (Err(DroppedError { lost: 1, end: End::Overrun { dropped: 4 } }), 6));
 }
 
 #[test]
 fn q12_tags_and_order_move_with_what_waits() {
-    let (fanin, old, new) = (Fanin::new(), Memory::new(128), Memory::new(64));
+    let (fanin, old, new) = (Fanin::default(), Memory::new(128), Memory::new(64));
     fanin.begin(Location { offset: 1, log2: 7, promised: 128, is_exact: false });
     let mut consumer = old.queue().into_consumer(0, NoChannel);
     let all: Vec<_> = (1..=50).map(|end| entry(1, of_send(end))).collect();
     push(&fanin, &old, &all);
-    consumer.poll(&mut [Wc::default(); 3]).unwrap();
+    consumer.poll_into(&mut [Wc::default(); 3]).unwrap();
     assert_eq!(fanin.unpolled(&consumer), 47);
 
     let location = Location { offset: 2, log2: 6, promised: 64, is_exact: false };
@@ -130,7 +130,7 @@ fn q12_tags_and_order_move_with_what_waits() {
 
 #[test]
 fn x04_a_corrupted_tail_does_not_move() {
-    let (fanin, old, new) = (Fanin::new(), Memory::new(8), Memory::new(16));
+    let (fanin, old, new) = (Fanin::default(), Memory::new(8), Memory::new(16));
     let mut consumer = old.queue().into_consumer(0, NoChannel);
     push(&fanin, &old, &[entry(1, of_recv(1)), entry(1, of_recv(2))]);
     sync::store(&fanin.tail[0], 5);
@@ -144,7 +144,7 @@ fn x04_a_corrupted_tail_does_not_move() {
 #[test]
 fn x04_corrupted_words_are_harmless() {
     for word in [0, 1, 1 << 40, u64::MAX] {
-        let (fanin, memory, new) = (Fanin::new(), Memory::new(4), Memory::new(4));
+        let (fanin, memory, new) = (Fanin::default(), Memory::new(4), Memory::new(4));
         fanin.tail.iter().for_each(|tail| sync::store(tail, word));
         let mut settled = 0;
         let _state = fanin.repair(&memory.queue(), |_, _| settled += 1);

@@ -13,7 +13,7 @@ fn an_owner_is_its_attachment_and_its_generation() {
 
 #[test]
 fn one_process_inherits_the_lock() {
-    let (lock, dead) = (Lock::new(), AttachmentKey::new(0, 1));
+    let (lock, dead) = (Lock::default(), AttachmentKey::new(0, 1));
     let heirs = [AttachmentKey::new(1, 1), AttachmentKey::new(2, 1)];
     assert!(lock.try_enter(dead));
     assert_eq!(heirs.map(|heir| lock.inherit(dead, heir)), [true, false]);

@@ -16,10 +16,7 @@ impl<'a> Queue<'a> {
     }
 
     /// The number of waiting receives.
-    ///
-    /// # Staleness
-    /// Without the lock the count may be out of date.
-    #[must_use]
+    #[cfg(test)]
     pub fn len(&self) -> u64 {
         sync::load(&self.pool.owner.posted).wrapping_sub(sync::load(&self.pool.takers.taken))
     }
@@ -27,8 +24,7 @@ impl<'a> Queue<'a> {
     /// The position of the next receive to take.
     ///
     /// # Staleness
-    /// As of [`len`](Self::len).
-    #[must_use]
+    /// Without the lock it may be out of date.
     pub fn front(&self) -> Position {
         Position::new(sync::load(&self.pool.takers.taken))
     }
@@ -36,15 +32,8 @@ impl<'a> Queue<'a> {
     /// Whether a sender found no receive since the last one was posted or given back.
     ///
     /// # Staleness
-    /// As of [`len`](Self::len).
-    #[must_use]
+    /// Without the lock it may be out of date.
     pub fn is_starved(&self) -> bool {
         sync::load(&self.pool.owner.starved) != 0
-    }
-
-    /// Whether none waits; as stale as [`len`](Self::len).
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }

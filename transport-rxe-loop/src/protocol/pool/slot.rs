@@ -34,41 +34,28 @@ pub const fn generation(word: u64) -> u16 {
 /// A receive that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    pub(super) slot: u32,
+    /// Its slot.
+    pub slot: u32,
     pub(super) word: u64,
-    /// Whether taking it reached the limit: the process that took it reports this after releasing the lock.
-    pub(super) reached_limit: bool,
+    /// Whether taking it reached the limit: the process that took it reports this after releasing the lock, and then
+    /// [records](super::Pool::reported) that it has.
+    pub reached_limit: bool,
 }
 
 impl Taken {
-    /// Its slot.
-    #[must_use]
-    pub const fn slot(&self) -> u32 {
-        self.slot
-    }
-
     /// The attachment that took it.
-    #[must_use]
     pub const fn by(&self) -> AttachmentId {
         AttachmentId::new((self.word >> ATTACHMENT_AT) as u16)
     }
 
     /// The number of the queue pair that it was taken for.
-    #[must_use]
     pub const fn target(&self) -> QpNumber {
         QpNumber::new((self.word >> TARGET_AT) as u32 & TARGET)
     }
 
     /// The tag of its completion.
-    #[must_use]
     pub const fn tag(&self) -> u32 {
         tag::of_pool(self.slot, generation(self.word))
-    }
-
-    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](super::Pool::reported).
-    #[must_use]
-    pub const fn reached_limit(&self) -> bool {
-        self.reached_limit
     }
 }
 
@@ -77,7 +64,6 @@ impl Queue<'_> {
     ///
     /// # Staleness
     /// Completions free slots at any time.
-    #[must_use]
     pub fn used(&self) -> u32 {
         self.slots.iter().map(|slot| u32::from(sync::load(slot) & STATE != FREE)).sum()
     }

@@ -61,13 +61,13 @@ fn q09_receives_are_taken_in_their_order_and_come_back_in_any() {
         fill(&queue);
         assert_eq!(post(&queue, 0), None, "it is full");
         let taken: Vec<_> = (0..SLOTS).map(|_| take(&queue)).collect();
-        assert!(taken.iter().map(Taken::slot).eq(0..SLOTS as u32));
-        assert!(queue.is_empty() && queue.take(ME, QP).is_none());
+        assert!(taken.iter().map(|taken| taken.slot).eq(0..SLOTS as u32));
+        assert!(queue.front() == queue.posted() && queue.take(ME, QP).is_none());
         for at in [2, 0, 1] {
             queue.settle(taken[at].tag(), QP);
-            assert_eq!(post(&queue, 0), Some((taken[at].slot(), false)));
+            assert_eq!(post(&queue, 0), Some((taken[at].slot, false)));
         }
-        assert!((0..SLOTS).map(|_| take(&queue).slot()).eq([2, 0, 1]));
+        assert!((0..SLOTS).map(|_| take(&queue).slot).eq([2, 0, 1]));
     }
 }
 
@@ -96,7 +96,7 @@ fn q09_what_was_not_used_is_the_next_again() {
     assert_eq!(queue.give_back(&first), Some(false));
     assert_eq!(queue.give_back(&first), None, "it is not taken");
     queue.settle(second.tag(), QP);
-    assert!((0..SLOTS).map(|_| take(&queue).slot()).eq([0, 1, 2]));
+    assert!((0..SLOTS).map(|_| take(&queue).slot).eq([0, 1, 2]));
 }
 
 #[test]
@@ -104,14 +104,14 @@ fn q09_the_limit_is_reached_once() {
     let (memory, queue) = Memory::new();
     fill(&queue);
     memory.pool.arm(2);
-    assert!(!take(&queue).reached_limit(), "two are left");
-    assert_eq!((take(&queue).reached_limit(), memory.pool.limit()), (true, 0));
+    assert!(!take(&queue).reached_limit, "two are left");
+    assert_eq!((take(&queue).reached_limit, memory.pool.limit()), (true, 0));
     assert_eq!(memory.pool.reporter(), Some(ME));
     memory.pool.reported(AttachmentId::new(ME.get() + 1));
     assert_eq!(memory.pool.reporter(), Some(ME), "that is another one");
     memory.pool.reported(ME);
     assert_eq!(memory.pool.reporter(), None);
-    assert!(!take(&queue).reached_limit());
+    assert!(!take(&queue).reached_limit);
 }
 
 #[test]

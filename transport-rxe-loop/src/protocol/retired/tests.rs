@@ -3,7 +3,7 @@ use crate::inside::prelude::*;
 
 #[test]
 fn who_comes_later_keeps_nothing_that_is_free_but_for_those_who_came_before() {
-    let (markers, mut retired) = ([(); 2].map(|()| InFlight::default()), Retired::new());
+    let (markers, mut retired) = ([(); 2].map(|()| InFlight::default()), Retired::default());
     let mut freed = Vec::new();
     markers[0].open();
     retired.add(1);

@@ -10,7 +10,7 @@ fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
     let (_context, device) = OpenOptions::new().alone();
     let taken = || {
         let me = device.shm.attachment();
-        device.shm.arena().holders().filter(|&place| place == me).count()
+        device.shm.arena.holders().filter(|&place| place == me).count()
     };
     let before = taken();
     let (mut left, other) = (allocate(device, 3 * GRANULE), allocate(device, GRANULE + 1));
@@ -28,7 +28,7 @@ fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
 #[test]
 fn what_is_taken_again_is_zeroed() {
     let (_context, device) = OpenOptions::new().alone();
-    let arena = device.shm.arena();
+    let arena = &device.shm.arena;
     let take = || {
         sync::store(arena.next, 0);
         allocate(device, GRANULE)
@@ -80,7 +80,7 @@ fn what_was_freed_is_taken_before_memory_that_was_never_used() {
 #[test]
 fn x03_what_a_dead_process_had_is_taken_before_memory_that_was_never_used() {
     let (_context, device) = OpenOptions::new().alone();
-    let arena = device.shm.arena();
+    let arena = &device.shm.arena;
     let next = || sync::load(arena.next) as usize;
     let lowest = next();
     assert_eq!(arena.granules.take(lowest, 3, ANOTHER.get() as u8 + 1), Some(lowest));

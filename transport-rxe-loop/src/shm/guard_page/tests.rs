@@ -27,7 +27,7 @@ fn x03_nobody_lives_twice() {
     let (_context, device) = OpenOptions::new().alone();
     let path = device.shm.path().file();
     let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
-    let me = device.shm.me().to_word();
+    let me = device.shm.me.to_word();
     assert!(GuardPage::new(file.as_fd(), me, &path).unwrap().is_none());
     assert!(GuardPage::new(file.as_fd(), me + 1, &path).unwrap().is_some(), "nor did that one");
 }

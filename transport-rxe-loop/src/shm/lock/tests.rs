@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn x03_a_lock_that_is_not_to_be_had_or_that_another_one_inherits_stays_whose_it_is() {
-    let (lock, [me, other, heir]) = (Lock::new(), [1, 2, 3].map(|it| AttachmentKey::new(it, 1)));
+    let (lock, [me, other, heir]) =
+        (Lock::default(), [1, 2, 3].map(|it| AttachmentKey::new(it, 1)));
     assert!(lock.try_enter(other));
     assert!(Guard::try_take(&lock, me, |_| false).is_none());
     assert_eq!(lock.holder(), Some(other));

@@ -58,7 +58,7 @@ fn what_is_measured_is_as_long_and_called_the_same_as_what_is_found() {
 fn the_device_s_tables_end_where_they_were_measured_to_and_its_arena_begins() {
     let (_context, device) = OpenOptions::new().alone();
     let (shm, measured) = (device.shm, Plan::measure(device.shm.shape(), &FORMAT));
-    assert_eq!(shm.arena().offset(), measured.end());
+    assert_eq!(shm.arena.offset(), measured.end());
     let mut found = Plan::of(shm.memory());
     assert!(Own::place(shm.shape(), &mut found).is_some());
     (FORMAT.tables)(shm.shape(), &mut found);

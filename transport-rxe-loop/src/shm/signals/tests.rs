@@ -45,7 +45,7 @@ fn n10_a_signal_ends_a_wait_that_nothing_else_would_end() {
     handle(libc::SIGUSR1);
     let (context, _) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
-    let mut cq = CompletionQueue::new(context.create_cq(4, Some(&channel)).unwrap());
+    let mut cq = CompletionQueue::new(context.cq(4).channel(&channel).create().unwrap());
     let waits = thread::spawn(move || {
         let mut wcs = [Wc::default(); 4];
         cq.wait(&mut wcs, &mut channel, None).map(<[Wc]>::len)

@@ -8,12 +8,12 @@ use crate::protocol::number::RegionIndex;
 fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew() {
     let (context, device) = OpenOptions::new().alone();
     // As if each other entry had used all its generations.
-    for (_, slot) in device.memory.mrs().all() {
+    for (_, slot) in device.memory.mrs.all() {
         slot.life().set_last_generation();
     }
     let pd = context.alloc_pd().unwrap();
     let key = || {
-        device.memory.mrs().go_on_at(RegionIndex::new(5));
+        device.memory.mrs.go_on_at(RegionIndex::new(5));
         pd.allocate(8, cq_verbs::setup::Access::empty()).unwrap().lkey()
     };
     let keys = [(); 3].map(|()| key());
@@ -40,14 +40,14 @@ fn each_table_counts_what_is_claimed_of_it() {
     let (_context, device) = OpenOptions::new().alone();
     let (engine, completions) = (device.engine, device.completions);
     let counts = || {
-        let next = [engine.qps().next, device.memory.mrs().next, completions.cqs().next];
-        let rest = [engine.srqs().next, completions.channels().next];
+        let next = [engine.qps.next, device.memory.mrs.next, completions.cqs.next];
+        let rest = [engine.srqs.next, completions.channels.next];
         [next.map(sync::load).as_slice(), &rest.map(sync::load)].concat()
     };
     let mut expected = counts();
     let place = device.shm.attachment();
-    let (index, _) = engine.qps().claim(place).unwrap();
-    engine.qps().at(index).life().end(place);
+    let (index, _) = engine.qps.claim(place).unwrap();
+    engine.qps.at(index).life().end(place);
     expected[0] += 1;
     assert_eq!(counts(), expected);
 }

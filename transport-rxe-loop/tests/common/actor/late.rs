@@ -79,11 +79,11 @@ impl Stage {
     /// or is over; says which.
     pub fn end_late(&mut self, verb: &str) -> String {
         let late = self.late.take().expect("a page that does not come");
-        let fresh = self.pd.create_qp(&QpInit::new(&self.cq)).unwrap();
+        let fresh = self.pd.qp(&self.cq).create().unwrap();
         let mut qp = mem::replace(&mut self.qps[self.qp], fresh);
         let end = move || match verb {
-            "reset" => qp.modify(&QpAttr::to(QpState::RESET)).unwrap(),
-            "error" => qp.modify(&QpAttr::to(QpState::ERR)).unwrap(),
+            "reset" => qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap(),
+            "error" => qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap(),
             _ => drop(qp),
         };
         let (waits, ()) = may_wait(end, || late.come());

@@ -1,5 +1,6 @@
 //! Memory of an actor.
 
+use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use cq_verbs::wr::{RemoteAddr, Sge};
@@ -25,10 +26,10 @@ impl Memory {
         Self::Heap(region, words)
     }
 
-    pub fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
+    pub fn sge(&self, range: impl RangeBounds<usize>) -> Result<Sge, RangeError> {
         match self {
-            Self::Fabric(region) => region.sge(at, len),
-            Self::Heap(region, _) => region.sge(at, len),
+            Self::Fabric(region) => region.sge(range),
+            Self::Heap(region, _) => region.sge(range),
         }
     }
 

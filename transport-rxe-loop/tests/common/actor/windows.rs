@@ -9,7 +9,10 @@ impl Stage {
     /// Binds its window to a range, with rights; says how that ended, and by which key.
     pub fn bind(&mut self, numbers: &[u64]) -> String {
         let window = self.window.rkey();
-        let sge = self.memory().sge(numbers[0] as usize, numbers[1] as usize).unwrap();
+        let sge = self
+            .memory()
+            .sge(numbers[0] as usize..numbers[0] as usize + numbers[1] as usize)
+            .unwrap();
         let bind = WindowBind {
             window,
             rkey: inc_rkey(window),

@@ -11,7 +11,7 @@ fn the_numbers_of_first_packets_match_on_a_strict_device() {
     let context = options.open("loop0").unwrap();
     let mut listener = cm::listen_in(&context, "[::1]:0".parse().unwrap()).unwrap();
     let addr = listener.local_addr().unwrap();
-    let [mut near, mut far] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
+    let [mut near, mut far] = [(); 2].map(|()| End::on(&context, QpType::RC, CAPS));
     let server = std::thread::spawn(move || {
         let mut request = listener.accept(DEADLINE).unwrap();
         request.init(&mut far.qp).unwrap();
@@ -34,7 +34,7 @@ fn what_fails_is_told_in_the_words_of_the_device() {
     assert!(matches!(error, CmError::Address { .. }), "{error}");
     assert!(error.to_string().contains("addresses of this machine"), "{error}");
 
-    let mut end = End::on(&context, QpType::Rc, CAPS);
+    let mut end = End::on(&context, QpType::RC, CAPS);
     let error = route("127.0.0.1:1").unwrap().connect(&mut end.qp, b"", DEADLINE).unwrap_err();
     let is_refused =
         |reason| matches!(&error, CmError::Rejected { reason: it, .. } if *it == reason);

@@ -104,7 +104,7 @@ impl Lack {
             })
         };
         let channel = self.attempt("create_event_channel", channel, || true);
-        let id = || CmId::new(&channel, PortSpace::TCP, QpType::Rc);
+        let id = || CmId::new(&channel, PortSpace::TCP, QpType::RC);
         let id = self.attempt("create_id", id, || true);
         Side { channel, id }
     }

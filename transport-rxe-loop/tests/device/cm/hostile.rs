@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,6 @@ use rustix::net::{
     SocketFlags, SocketType, bind, connect, sendmsg_addr, sendto, socket_with, socketpair,
 };
 use rustix::pipe::pipe;
-
-use transport_rxe_loop::protocol::cm::message::{Kind, Message};
 
 use super::super::common::name_space::skip;
 use super::super::common::process::{Actor, order, say};
@@ -129,8 +128,14 @@ fn attack(path: &Path, request: &[u8], times: usize) -> Vec<OwnedFd> {
 #[ignore = "a process of another test"]
 fn attacks() {
     let (path, addr) = (listener(&fabric()).expect("it has a path"), order().parse().unwrap());
-    let addresses = ["127.0.0.1:7".parse().unwrap(), addr];
-    let request = Message { addresses, ..Message::of(Kind::Req) }.to_bytes();
+    // The kind, the service and no private data; the addresses and ports; numbers and parameters, all 0.
+    let addresses: [SocketAddr; 2] = ["127.0.0.1:7".parse().unwrap(), addr];
+    let ips = addresses.map(|address| match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    });
+    let ports = addresses.map(|address| address.port().to_be_bytes());
+    let request = [b"cm 2", &[1, 0, 0][..], &ips.concat(), &ports.concat(), &[0; 22]].concat();
     let _kept = attack(&path, &request, EACH);
     say("done");
     order();

@@ -27,7 +27,7 @@ fn serves() {
     let request = listener.accept(DEADLINE).unwrap();
     assert!(request.private_data().starts_with(b"knocks"));
     request.reject(b"seen").unwrap();
-    let mut end = End::on(&context, QpType::Rc, CAPS);
+    let mut end = End::on(&context, QpType::RC, CAPS);
     let mut request = listener.accept(DEADLINE).unwrap();
     assert!(request.private_data().starts_with(b"hello"));
     request.init(&mut end.qp).unwrap();
@@ -44,7 +44,7 @@ fn serves() {
 fn asks() {
     let context = open();
     let addr = order().parse().unwrap();
-    let mut end = End::on(&context, QpType::Rc, CAPS);
+    let mut end = End::on(&context, QpType::RC, CAPS);
     let route = || cm::resolve_in(&context, addr, DEADLINE).unwrap();
     let refused = route().connect(&mut end.qp, b"knocks", DEADLINE).unwrap_err();
     let CmError::Rejected { reason, private_data } = refused else { panic!("{refused}") };

@@ -233,7 +233,7 @@ fn spaces_and_fabrics_have_ports_of_their_own() {
     let (listener, addr) = Side::listens(&context, "127.0.0.1", 0);
     let elsewhere = Side::new(&other);
     elsewhere.id.bind(addr).unwrap();
-    let udp = Side::of(&context, PortSpace::UDP, QpType::Ud);
+    let udp = Side::of(&context, PortSpace::UDP, QpType::UD);
     udp.id.bind(addr).unwrap();
     Side::requests(&other, addr).expect(EventKind::REJECTED, 8);
     listener.is_silent();

@@ -38,7 +38,7 @@ fn an_identifier_that_listens_unbound_is_at_all_addresses_of_ipv4() {
 #[test]
 fn datagrams_are_rejected_with_as_much_data_as_they_are_answered_with() {
     let context = open();
-    let of = || Side::of(&context, PortSpace::UDP, QpType::Ud);
+    let of = || Side::of(&context, PortSpace::UDP, QpType::UD);
     let listener = of();
     listener.id.listen(2).unwrap();
     let port = listener.id.local_addr().unwrap().port();

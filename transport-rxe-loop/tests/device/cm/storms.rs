@@ -13,7 +13,7 @@ const AT: &str = "TEST_LISTENS_AT";
 
 /// The fabric of a test, with more processes than usual.
 fn crowd() -> Context {
-    let limits = Limits { processes: 200, ..SMALL };
+    let limits = SMALL.processes(200);
     OpenOptions::new().fabric(&fabric()).limits(limits).open("loop0").unwrap()
 }
 

@@ -4,7 +4,7 @@
 use super::*;
 use transport_rxe_loop::SharedReceiveQueue;
 
-const FULL: PostError = PostError { posted: 0, why: Refused::QueueFull };
+const FULL: PostError = PostError { posted: 0, why: WrError::QueueFull };
 
 /// Two queue pairs that are connected. The receives of the second complete in this queue, and may be shared ones.
 fn pair(
@@ -13,10 +13,10 @@ fn pair(
     (recv_cq, srq): (&Cq, Option<&SharedReceiveQueue>),
 ) -> [QueuePair; 2] {
     let pd = context.alloc_pd().unwrap();
-    let caps = QpCaps { max_send_wr: 512, max_recv_wr: 4, ..CAPS };
-    let mut a = pd.create_qp(&QpInit { caps, ..QpInit::new(send_cq) }).unwrap();
-    let init = QpInit { caps, recv_cq, srq, ..QpInit::new(send_cq) };
-    let mut b = pd.create_qp(&init).unwrap();
+    let caps = CAPS.max_send_wr(512).max_recv_wr(4);
+    let mut a = pd.qp(send_cq).caps(caps).create().unwrap();
+    let init = pd.qp(send_cq).caps(caps).recv_cq(recv_cq).srq(srq);
+    let mut b = init.create().unwrap();
     connect(&mut a, &mut b);
     [a, b]
 }
@@ -26,13 +26,13 @@ fn send(qp: &mut QueuePair, count: usize) {
 }
 
 fn poll_one(cq: &mut Cq) {
-    assert_eq!(cq.poll(&mut [Wc::default()]), Ok(1));
+    assert_eq!(cq.poll_into(&mut [Wc::default()]), Ok(1));
 }
 
 #[test]
 fn a_receive_takes_a_slot_until_its_completion_is_polled() {
     let context = strict();
-    let [send_cq, mut recv_cq] = [1024, 64].map(|cqe| context.create_cq(cqe, None).unwrap());
+    let [send_cq, mut recv_cq] = [1024, 64].map(|cqe| context.cq(cqe).create().unwrap());
     let [[mut a, mut b], [mut c, mut d]] =
         [(); 2].map(|()| pair(&context, &send_cq, (&recv_cq, None)));
     // Completions of another queue pair lie in between, and positions wrap in the queue of four.
@@ -48,7 +48,7 @@ fn a_receive_takes_a_slot_until_its_completion_is_polled() {
         let mut polled_of_b = 0;
         for _ in 0..8 {
             let mut wcs = [Wc::default()];
-            assert_eq!(recv_cq.poll(&mut wcs), Ok(1));
+            assert_eq!(recv_cq.poll_into(&mut wcs), Ok(1));
             if wcs[0].qp_num() == b.number() {
                 polled_of_b += 1;
                 b.post_recv(&[RecvWr::new(0, &[])]).unwrap();
@@ -64,18 +64,18 @@ fn a_receive_takes_a_slot_until_its_completion_is_polled() {
 #[test]
 fn q02_flushed_receives_take_slots_until_they_are_polled_and_reset_frees_all() {
     let context = strict();
-    let [send_cq, mut recv_cq] = [1024, 64].map(|cqe| context.create_cq(cqe, None).unwrap());
+    let [send_cq, mut recv_cq] = [1024, 64].map(|cqe| context.cq(cqe).create().unwrap());
     let [_a, mut b] = pair(&context, &send_cq, (&recv_cq, None));
-    b.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    b.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     b.post_recv(&[RecvWr::new(0, &[]); 4]).unwrap();
     assert_eq!(b.post_recv(&[RecvWr::new(0, &[])]), Err(FULL));
     poll_one(&mut recv_cq);
     b.post_recv(&[RecvWr::new(0, &[])]).unwrap();
-    b.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    b.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
     b.modify(&QpAttr::init(&Port::new(1), Access::empty())).unwrap();
     b.post_recv(&[RecvWr::new(0, &[]); 4]).unwrap();
     assert_eq!(b.post_recv(&[RecvWr::new(0, &[])]), Err(FULL));
-    b.modify(&QpAttr::to(QpState::ERR)).unwrap();
+    b.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     assert_eq!(
         take(&mut recv_cq).len(),
         4 + 4,
@@ -87,9 +87,8 @@ fn q02_flushed_receives_take_slots_until_they_are_polled_and_reset_frees_all() {
 #[test]
 fn o08_a_receive_whose_completion_was_dropped_takes_no_slot() {
     let context = strict();
-    let send_cq = context.create_cq(1024, None).unwrap();
-    let init = CqInit { ignore_overrun: true, ..CqInit::new(2) };
-    let mut recv_cq = context.create_cq_with(&init).unwrap();
+    let send_cq = context.cq(1024).create().unwrap();
+    let mut recv_cq = context.cq(2).ignore_overrun().create().unwrap();
     let [mut a, mut b] = pair(&context, &send_cq, (&recv_cq, None));
     for _ in 0..3 {
         for posted in [4, 2, 2, 2] {
@@ -105,11 +104,10 @@ fn o08_a_receive_whose_completion_was_dropped_takes_no_slot() {
 #[test]
 fn q09_a_shared_receive_takes_a_slot_until_its_completion_is_polled() {
     let context = strict();
-    let send_cq = context.create_cq(1024, None).unwrap();
-    let mut cqs = [(); 2].map(|()| context.create_cq(64, None).unwrap());
-    let mut srqs = [(); 2].map(|()| {
-        context.alloc_pd().unwrap().create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap()
-    });
+    let send_cq = context.cq(1024).create().unwrap();
+    let mut cqs = [(); 2].map(|()| context.cq(64).create().unwrap());
+    let mut srqs =
+        [(); 2].map(|()| context.alloc_pd().unwrap().create_srq(&SrqInit::new(4)).unwrap());
     // Two queue pairs of the first shared queue complete in different queues; one of the other does, too.
     let mut pairs = [(0, 0), (1, 0), (1, 1)]
         .map(|(cq, srq)| pair(&context, &send_cq, (&cqs[cq], Some(&srqs[srq]))));
@@ -145,8 +143,8 @@ fn q09_a_shared_receive_takes_a_slot_until_its_completion_is_polled() {
 #[test]
 fn on_soft_roce_a_slot_is_free_before_anything_is_polled() {
     let context = options().strict().imitate_rxe().open("loop0").unwrap();
-    let [send_cq, recv_cq] = [1024, 64].map(|cqe| context.create_cq(cqe, None).unwrap());
-    let srq = SrqInit { max_wr: 4, max_sge: 1 };
+    let [send_cq, recv_cq] = [1024, 64].map(|cqe| context.cq(cqe).create().unwrap());
+    let srq = SrqInit::new(4);
     let mut srq = context.alloc_pd().unwrap().create_srq(&srq).unwrap();
     let [mut a, mut b] = pair(&context, &send_cq, (&recv_cq, None));
     let [mut c, _d] = pair(&context, &send_cq, (&recv_cq, Some(&srq)));
@@ -164,16 +162,16 @@ fn on_soft_roce_a_slot_is_free_before_anything_is_polled() {
 fn o07_what_is_not_short_of_the_demand_never_overruns() {
     let mut context = strict();
     let pd = context.alloc_pd().unwrap();
-    let mut srq = pd.create_srq(&SrqInit { max_wr: 5, max_sge: 1 }).unwrap();
-    let mut cq = context.create_cq(1, None).unwrap();
-    let caps = QpCaps { max_send_wr: 3, max_recv_wr: 2, ..CAPS };
+    let mut srq = pd.create_srq(&SrqInit::new(5)).unwrap();
+    let mut cq = context.cq(1).create().unwrap();
+    let caps = CAPS.max_send_wr(3).max_recv_wr(2);
     let mut qps: Vec<_> = (0..4)
         .map(|nth| {
             let srq = (nth > 1).then_some(&srq);
-            to_itself(&pd, &QpInit { caps, srq, ..QpInit::new(&cq) })
+            to_itself(pd.qp(&cq).caps(caps).srq(srq))
         })
         .collect();
-    let demand = cq.demand();
+    let demand = cq.handle().demand();
     assert_eq!((demand.outstanding, demand.missing()), (4 * 3 + 2 * 2 + 5, 4 * 3 + 2 * 2 + 5 - 1));
     cq.resize(demand.outstanding as u32).unwrap();
     let (mut polled, mut random) = (0, chance::Chance::new(1));
@@ -184,7 +182,7 @@ fn o07_what_is_not_short_of_the_demand_never_overruns() {
         }
         let _ = srq.post_recv(&[RecvWr::new(0, &[])]);
         let at_once = random.below(4);
-        polled += cq.poll(&mut vec![Wc::default(); at_once]).unwrap();
+        polled += cq.poll_into(&mut vec![Wc::default(); at_once]).unwrap();
     }
     assert!(polled > 10_000, "{polled}");
     assert_eq!(reports(&mut context), []);

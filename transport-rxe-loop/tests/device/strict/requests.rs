@@ -5,20 +5,20 @@ use transport_rxe_loop::Faults;
 
 /// Two ends that are connected, on a device that carries requests out as they are posted.
 fn pair() -> (End, End) {
-    pair_on(&strict(), QpType::Rc)
+    pair_on(&strict(), QpType::RC)
 }
 
 /// The device as it is strict by itself.
 fn deferring() -> Context {
     let name = format!("strict-{}-{:?}", std::process::id(), thread::current().id());
-    let limits = Limits { bytes: 5 << 20, ..Limits::default() };
+    let limits = Limits::default().bytes(5 << 20);
     let options = OpenOptions::new().fabric(&name.replace(['(', ')'], "")).limits(limits);
     options.strict().open("loop0").unwrap()
 }
 
 #[test]
 fn q06_a_buffer_that_is_reused_before_the_completion_is_sent_as_it_is_then() {
-    let (mut a, mut b) = pair_on(&deferring(), QpType::Rc);
+    let (mut a, mut b) = pair_on(&deferring(), QpType::RC);
     // Now and then the service thread comes in time.
     wait_for(|| {
         a.set_word(0, 1);
@@ -34,7 +34,7 @@ fn q06_a_buffer_that_is_reused_before_the_completion_is_sent_as_it_is_then() {
 
 #[test]
 fn p03_a_completion_is_not_there_when_posting_returns() {
-    let (mut a, _b) = pair_on(&deferring(), QpType::Rc);
+    let (mut a, _b) = pair_on(&deferring(), QpType::RC);
     wait_for(|| {
         a.post(EMPTY);
         let at_once = take(&mut a.cq).len();
@@ -47,7 +47,7 @@ fn p03_a_completion_is_not_there_when_posting_returns() {
 fn faults_say_when_requests_are_carried_out_if_they_say_anything_about_it() {
     let delayed = |faults: &str| {
         let context = options().faults(faults.parse().unwrap()).strict().open("loop0").unwrap();
-        let (mut a, _b) = pair_on(&context, QpType::Rc);
+        let (mut a, _b) = pair_on(&context, QpType::RC);
         (0..50).for_each(|_| {
             a.post(EMPTY);
             a.expect(&[(0, S::SUCCESS)]);
@@ -60,7 +60,7 @@ fn faults_say_when_requests_are_carried_out_if_they_say_anything_about_it() {
 
 /// Of how many messages the completion of the send comes first, in a queue that both share.
 fn sends_first(context: &Context, channel: Option<&CompletionChannel>) -> usize {
-    let mut cq = context.create_cq(64, channel).unwrap();
+    let mut cq = context.cq(64).channel(channel).create().unwrap();
     let mut qp = loops(context, [&cq; 2], 16);
     qp.post_recv(&[RecvWr::new(1, &[]); 16]).unwrap();
     qp.post_send(&[SendWr::send(2, &[]); 16]).unwrap();
@@ -95,7 +95,7 @@ fn q08_the_last_bytes_of_a_write_may_be_seen_before_the_others() {
         wait_for(|| {
             round += 1;
             (0..64).step_by(8).for_each(|offset| a.set_word(offset, round));
-            a.post(SendWr::write(round, &[a.region.sge(0, 64).unwrap()], target));
+            a.post(SendWr::write(round, &[a.region.sge(..64).unwrap()], target));
             a.expect(&[(round, S::SUCCESS)]);
             reader.is_finished()
         });
@@ -110,8 +110,10 @@ fn q08_whatever_comes_first_all_bytes_of_a_write_are_there_when_it_has_completed
     a.region.write(0, &bytes).unwrap();
     for len in [0, 1, 7, 8, 9, 15, 16, 100, 4095, 4096, 4097] {
         b.region.write(0, &[0; 8192]).unwrap();
-        let from =
-            [a.region.sge(0, len / 3).unwrap(), a.region.sge(len / 3, len - len / 3).unwrap()];
+        let from = [
+            a.region.sge(..len / 3).unwrap(),
+            a.region.sge(len / 3..len / 3 + len - len / 3).unwrap(),
+        ];
         a.post(SendWr::write(1, &from, b.region.remote(1).unwrap()));
         a.expect(&[(1, S::SUCCESS)]);
         assert_eq!(b.bytes(1, len), bytes[..len]);
@@ -124,7 +126,7 @@ fn q08_whatever_comes_first_all_bytes_of_a_write_are_there_when_it_has_completed
 /// the events.
 fn outstanding(max_rd_atomic: u8, list: &str) -> (Vec<S>, QpState, QpState, Vec<AsyncEventType>) {
     let context = strict();
-    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Rc, CAPS));
+    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::RC, CAPS));
     let port = context.port(1).unwrap();
     let [to_a, to_b] = [&a, &b].map(|end| end.qp.endpoint(&port));
     for (qp, peer) in [(&mut a.qp, to_b), (&mut b.qp, to_a)] {
@@ -135,7 +137,7 @@ fn outstanding(max_rd_atomic: u8, list: &str) -> (Vec<S>, QpState, QpState, Vec<
         ];
         steps.iter().for_each(|step| qp.modify(step).unwrap());
     }
-    let (data, from) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    let (data, from) = ([a.region.sge(..8).unwrap()], b.region.remote(0).unwrap());
     let request = |letter: char| {
         let wr = match letter.to_ascii_lowercase() {
             'r' => SendWr::read(1, &data, from),
@@ -168,10 +170,10 @@ fn q07_more_reads_than_the_responder_allows_are_not_carried_out() {
 
 /// The request that returns data, posted before a SEND or a WRITE of what it returns; what arrives.
 fn passed_on(context: &Context, first: &str, fenced: bool) -> u64 {
-    let (mut a, mut b) = pair_on(context, QpType::Rc);
+    let (mut a, mut b) = pair_on(context, QpType::RC);
     a.set_word(0, 1);
     b.set_word(0, 2);
-    let (data, from) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    let (data, from) = ([a.region.sge(..8).unwrap()], b.region.remote(0).unwrap());
     let first = match first {
         "read" => SendWr::read(1, &data, from),
         "add" => SendWr::fetch_add(1, &data, from, 0),
@@ -211,7 +213,7 @@ fn q06_what_is_sent_without_a_fence_behind_a_read_is_what_was_there_before_it() 
 fn q07_a_read_succeeds_if_what_overtakes_it_fails() {
     let (mut a, b) = pair();
     b.set_word(0, 2);
-    let (data, from) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    let (data, from) = ([a.region.sge(..8).unwrap()], b.region.remote(0).unwrap());
     let read = SendWr::read(1, &data, from);
     a.qp.post_send(&[read, SendWr::send(2, &[BAD]), SendWr::send(3, &data)]).unwrap();
     a.expect(&[(1, S::SUCCESS), (2, S::LOC_PROT_ERR), (3, S::WR_FLUSH_ERR)]);
@@ -220,7 +222,7 @@ fn q07_a_read_succeeds_if_what_overtakes_it_fails() {
     // Or waits.
     let (mut a, mut b) = pair();
     b.set_word(0, 2);
-    let (data, from) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    let (data, from) = ([a.region.sge(..8).unwrap()], b.region.remote(0).unwrap());
     a.qp.post_send(&[SendWr::read(1, &data, from), SendWr::send(2, &data)]).unwrap();
     a.expect(&[(1, S::SUCCESS)]);
     b.recv(3, 8, 8);
@@ -231,7 +233,7 @@ fn q07_a_read_succeeds_if_what_overtakes_it_fails() {
     // And a READ that fails is overtaken by nothing.
     let (mut a, mut b) = pair();
     b.recv(3, 8, 8);
-    let data = [a.region.sge(0, 8).unwrap()];
+    let data = [a.region.sge(..8).unwrap()];
     a.qp.post_send(&[SendWr::read(1, &data, NOWHERE), SendWr::send(2, &data)]).unwrap();
     a.expect(&[(1, S::REM_ACCESS_ERR), (2, S::WR_FLUSH_ERR)]);
     b.expect(&[(3, S::WR_FLUSH_ERR)]);

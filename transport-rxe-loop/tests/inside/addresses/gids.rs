@@ -18,14 +18,14 @@ struct Datagrams {
 impl Datagrams {
     fn new(here: &Fixture) -> Self {
         let cq = here.another_cq();
-        let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
+        let init = here.pd.qp(&cq).qp_type(QpType::UD);
         let [receiver, sender] = [(); 2].map(|()| here.datagrams_of(&init));
         Self { cq, receiver, sender, region: here.region(64) }
     }
 
     /// Sends a datagram with this handle, and returns the header before it.
     fn by(&mut self, ah: &AddressHandle) -> [u8; 40] {
-        let sge = [self.region.sge(0, 64).unwrap()];
+        let sge = [self.region.sge(..64).unwrap()];
         self.receiver.post_recv(&[RecvWr::new(1, &sge)]).unwrap();
         let to = Destination { ah, qp_num: self.receiver.number(), qkey: 1 };
         self.sender.to(&to).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
@@ -47,7 +47,7 @@ fn gets_addresses() {
     for (ip, other) in [("10.1.2.3", "127.0.0.1"), ("2001:db8::1", "::1")] {
         let (from, to) = (gid(other), gid(ip));
         let port = context.port_with_gid(1, index(context, other).unwrap()).unwrap();
-        let path = AddressVector::of(&port, to, 0);
+        let path = AddressVector::new(&port, to, 0);
         assert_eq!(here.pd.create_ah(&path).unwrap_err(), AddressError::UnknownGid { gid: to });
         assert!(!is_local(context, ip));
         change("add", ip);
@@ -63,7 +63,7 @@ fn gets_addresses() {
             false => assert!(is_of(&header[32..36], from) && is_of(&header[36..], to)),
         }
         // From there, too: of datagrams and of connections.
-        let back = AddressVector::of(&context.port_with_gid(1, at).unwrap(), from, 0);
+        let back = AddressVector::new(&context.port_with_gid(1, at).unwrap(), from, 0);
         sent.by(&here.pd.create_ah(&back).unwrap());
         let mut qp = here.qp();
         let port = context.port_with_gid(1, at).unwrap();
@@ -145,7 +145,7 @@ fn the_first_gid_that_is_there_is_the_port_s() {
 fn has_many_addresses_one_after_the_other() {
     let here = on_ethernet();
     let (context, first) = (&here.context, here.context.port(1).unwrap());
-    let to = |ip: &str| here.pd.create_ah(&AddressVector::of(&first, gid(ip), 0));
+    let to = |ip: &str| here.pd.create_ah(&AddressVector::new(&first, gid(ip), 0));
     change("add", "10.0.0.1");
     let stays = index(context, "10.0.0.1");
     change("add", "10.0.0.2");

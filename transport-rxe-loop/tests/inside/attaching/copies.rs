@@ -9,15 +9,15 @@ static OTHER: Registry = Registry::new();
 fn x01_two_copies_in_one_process_have_an_attachment_each() {
     let (directory, here) = attached();
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
-    assert_ne!(here.owner(), there.owner());
+    assert_ne!(here.owner, there.owner);
     // Attaching closed a descriptor of the file.
-    assert_eq!(there.alive(here.owner()), ALIVE);
+    assert_eq!(there.alive(here.owner), ALIVE);
     here.tidy();
-    for (asked, owner) in [(here, there.owner()), (there, here.owner()), (here, here.owner())] {
+    for (asked, owner) in [(here, there.owner), (there, here.owner), (here, here.owner)] {
         assert_eq!(asked.alive(owner), me());
     }
     let (actor, owner) = directory.user();
-    assert!(![here.owner(), there.owner()].contains(&owner));
+    assert!(![here.owner, there.owner].contains(&owner));
     actor.finish();
     assert_eq!(directory.files().len(), 1);
 }

@@ -55,7 +55,7 @@ pub fn exit_code(pid: i32) -> i32 {
 }
 
 fn word(of: &'static Attachment) -> &'static Word {
-    of.memory().at(8192).unwrap()
+    of.memory.at(8192).unwrap()
 }
 
 /// Inherited handles reach nothing, and the child can attach again.
@@ -63,16 +63,16 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     assert!(!here.is_ours());
     assert_eq!(load(word(here)), 0);
     store(word(here), 77);
-    assert_eq!(here.alive(here.owner()), ALIVE);
+    assert_eq!(here.alive(here.owner), ALIVE);
     assert_eq!(REGISTRY.all().count(), 0);
-    let anew = attach(here.path()).unwrap();
+    let anew = attach(&here.path).unwrap();
     assert!(anew.is_ours());
-    assert_ne!(anew.owner(), here.owner());
+    assert_ne!(anew.owner, here.owner);
     assert_eq!(load(word(anew)), 5);
     store(word(anew), 6);
     // SAFETY: a call without arguments.
     let parent = unsafe { libc::getppid() };
-    assert_eq!(anew.alive(here.owner()), alive(parent));
+    assert_eq!(anew.alive(here.owner), alive(parent));
     // Although its descriptor is open again, with the same number.
     assert_eq!(anew.alive(0), Liveness::Dead);
     assert_eq!(here.alive(0), ALIVE, "what is inherited says nothing");
@@ -96,7 +96,7 @@ pub fn parent(path: &FabricPath) {
     assert_eq!(exit_code(pid), 0);
     assert!(here.is_ours());
     assert_eq!(load(word(here)), 6);
-    let child = here.owners().find(|&owner| owner != here.owner()).unwrap();
+    let child = here.owners().find(|&owner| owner != here.owner).unwrap();
     assert_eq!(here.alive(child), Liveness::Dead);
     assert_eq!(files(path.directory()).len(), 1, "the child's end removed nothing");
     let [first, second] = [(); 2].map(|()| address_that_a_child_draws());
@@ -132,7 +132,7 @@ pub fn parent_of_a_survivor(path: &FabricPath) {
     let here = attach(path).unwrap();
     let _gate = Gate::pass(fd(), Instant::now() + PATIENCE).unwrap().unwrap();
     let pid = fork_for_long();
-    say(here.owner());
+    say(here.owner);
     say(pid);
     order();
 }
@@ -156,7 +156,7 @@ pub fn bare_parent(path: &FabricPath) {
             thread::sleep(PATIENCE);
         }
     }
-    say(here.owner());
+    say(here.owner);
     say(child);
     order();
 }
@@ -167,7 +167,7 @@ pub fn parent_in_the_middle(path: &FabricPath) {
     let held = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
     let pid = thread::scope(|scope| {
         let forker =
-            scope.spawn(|| fork(|| attach(path).is_ok_and(|anew| anew.owner() != here.owner())));
+            scope.spawn(|| fork(|| attach(path).is_ok_and(|anew| anew.owner != here.owner)));
         forker.join().unwrap()
     });
     assert_eq!(exit_code(pid), 0);
@@ -205,7 +205,7 @@ pub fn parent_that_attaches(path: &FabricPath) {
         }
     });
     let here = attach(path).unwrap();
-    say(here.owner());
+    say(here.owner);
     say(CHILD.lock().unwrap().take().unwrap().join().unwrap());
     order();
 }

@@ -11,7 +11,7 @@ use crate::sync::store;
 
 /// Attaches, writes its owner, and stays until it may end.
 pub fn user(path: &FabricPath) {
-    say(attach(path).unwrap().owner());
+    say(attach(path).unwrap().owner);
     order();
 }
 
@@ -49,7 +49,7 @@ pub fn careless(path: &FabricPath) {
         Ok(Liveness::Dead)
     };
     assert_eq!(here.ask(dead), ALIVE, "it was not asked about the file");
-    say(here.owner());
+    say(here.owner);
     order();
     assert_eq!(here.alive(0), Liveness::Dead, "it finds the dead");
     let is_dead = |owner| here.alive(owner) == Liveness::Dead;
@@ -63,7 +63,7 @@ pub fn careless(path: &FabricPath) {
 pub fn careless_to_the_end(path: &FabricPath) {
     let here = attach(path).unwrap();
     lose_descriptor();
-    say(here.owner());
+    say(here.owner);
     order();
 }
 
@@ -79,7 +79,7 @@ pub fn careless_without_a_file(path: &FabricPath) {
     // The name belongs to another file by now.
     write_own(path, "x");
     assert_eq!(here.alive(0), ALIVE);
-    say(here.owner());
+    say(here.owner);
     order();
 }
 
@@ -96,7 +96,7 @@ pub fn careless_parent(path: &FabricPath) {
 pub fn gatekeeper(path: &FabricPath) {
     let here = attach(path).unwrap();
     let _gate = Gate::pass(fd(), Instant::now() + PATIENCE).unwrap().unwrap();
-    say(here.owner());
+    say(here.owner);
     order();
 }
 
@@ -110,7 +110,7 @@ fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
     let (directory, here) = attached();
     assert!(std::ptr::eq(directory.attach(), here));
     assert_eq!(here.owners().count(), 1, "it attaches once");
-    let own = here.owner();
+    let own = here.owner;
     assert_eq!(here.alive(own), me());
     let out = limits().processes + 1;
     let others = [0, 1, own + 1, own + (1 << 16), out, own + out, 255, 0xffff, own | 0xffff];
@@ -161,10 +161,10 @@ pub fn apart(path: &FabricPath) {
     }
     let pid = forks::fork(|| {
         let here = attach(path).unwrap();
-        assert_eq!(here.alive(here.owner()), alive(1));
-        let outside = here.owners().find(|&owner| owner != here.owner()).unwrap();
+        assert_eq!(here.alive(here.owner), alive(1));
+        let outside = here.owners().find(|&owner| owner != here.owner).unwrap();
         assert_eq!(here.alive(outside), ALIVE, "it has no number here");
-        say(format!("owner {}", here.owner()));
+        say(format!("owner {}", here.owner));
         order();
         true
     });
@@ -244,7 +244,7 @@ fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
     actor.kill();
     actor.ended();
     let here = directory.attach();
-    assert!(here.owners().eq([here.owner()]), "a new file, since it was the last");
+    assert!(here.owners().eq([here.owner]), "a new file, since it was the last");
 }
 
 #[test]
@@ -254,14 +254,14 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_recovered() {
     let two = Shape { processes: 2, ..limits() };
     let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
     let (mut actor, owner) = directory.user();
-    assert_eq!(here.shape().processes, 2);
+    assert_eq!(here.shape.processes, 2);
     let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
     let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
     assert_eq!(again().unwrap_err(), full);
     actor.kill();
     actor.ended();
     assert_eq!(again().unwrap_err(), full);
-    let heir = waits(|| again().unwrap().owner(), || here.free(owner));
+    let heir = waits(|| again().unwrap().owner, || here.free(owner));
     assert_eq!(heir as u16, owner as u16, "it waits for the survivors a little");
 }
 
@@ -278,14 +278,14 @@ fn x04_corrupted_words_of_processes_take_no_attachment() {
     assert_eq!(attach(&directory.path()).unwrap_err(), full);
     words(0);
     let here = directory.attach();
-    assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
+    assert_ne!(here.owner as u16, owner as u16, "the lock on its byte tells that it is taken");
     for value in [0, u32::MAX, 0] {
         // Through the mapping: closing the file would drop this process's own locks.
-        header::claims(here.memory(), here.shape()).iter().for_each(|word| store(word, value));
+        header::claims(here.memory, &here.shape).iter().for_each(|word| store(word, value));
         assert_eq!(here.alive(owner), alive(actor.pid()));
     }
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
-    assert_ne!(there.owner() as u16, here.owner() as u16, "nor another copy's");
+    assert_ne!(there.owner as u16, here.owner as u16, "nor another copy's");
     actor.finish();
 }
 
@@ -313,8 +313,8 @@ fn x07_what_another_copy_in_this_process_uses_is_kept_open_once_however_many_fab
     for name in ["a", "b", "c"] {
         OTHER.attach(&directory.named(name), &limits(), &FORMAT).unwrap();
     }
-    let id = file::find(here.path()).unwrap().unwrap();
+    let id = file::find(&here.path).unwrap().unwrap();
     assert_eq!(OTHER.all().filter(|kept| kept.id() == id).count(), 1);
     // Closing the descriptor would have dropped the name lock.
-    assert_eq!(here.alive(here.owner()), me());
+    assert_eq!(here.alive(here.owner), me());
 }

@@ -125,7 +125,7 @@ pub fn interrupted(path: &FabricPath) {
         for number in 0..8 {
             let path = other(path, &format!("x{number}"));
             let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
-            assert_eq!(fs::metadata(path.file()).unwrap().len(), here.shape().bytes);
+            assert_eq!(fs::metadata(path.file()).unwrap().len(), here.shape.bytes);
         }
         done.store(true, Relaxed);
     });
@@ -214,7 +214,7 @@ pub fn little_memory(x: &FabricPath) {
     // All the rest, so that a page that was not reserved would end this process.
     let mut rest = File::create(directory.join("rest")).unwrap();
     while rest.write(&[1; 4096]).is_ok_and(|written| written == 4096) {}
-    for word in here.memory().slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
+    for word in here.memory.slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
         store(word, 1);
     }
     files::map(&x.file(), 3 << 20).expect("it needs no more than it has");

@@ -7,15 +7,15 @@ use rustix::io::Errno;
 
 use super::*;
 use crate::memory::files;
-use crate::shm::header::{NotOurs, VERSION};
+use crate::shm::header::{ForeignFileError, VERSION};
 
 #[test]
 fn x02_the_file_is_reserved_in_full() {
     let (directory, here) = attached();
     let metadata = fs::metadata(directory.path().file()).unwrap();
-    assert_eq!(metadata.len(), here.shape().bytes);
-    assert!(metadata.blocks() * 512 >= here.shape().bytes, "{}", metadata.blocks());
-    let words = here.memory().slice::<AtomicU32>(4096, (here.memory().len() - 4096) / 4).unwrap();
+    assert_eq!(metadata.len(), here.shape.bytes);
+    assert!(metadata.blocks() * 512 >= here.shape.bytes, "{}", metadata.blocks());
+    let words = here.memory.slice::<AtomicU32>(4096, (here.memory.len() - 4096) / 4).unwrap();
     assert!(words.iter().all(|word| word.load(Relaxed) == 0), "what is new is zeros");
 }
 
@@ -77,7 +77,7 @@ fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
         let directory = Directory::new();
         write_own(&directory.path(), content);
         let here = directory.attach();
-        assert_eq!((here.owners().count(), here.shape()), (1, &limits()));
+        assert_eq!((here.owners().count(), here.shape), (1, limits()));
     }
 }
 
@@ -110,7 +110,7 @@ fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
     let mut wanted = limits();
     wanted.entries[0] = 64;
     let here = REGISTRY.attach(&directory.path(), &wanted, &FORMAT).unwrap();
-    assert_eq!((here.owners().count(), here.shape().entries[0]), (1, 64));
+    assert_eq!((here.owners().count(), here.shape.entries[0]), (1, 64));
     assert_eq!(directory.files().len(), 1);
     assert_eq!(times_open(std::process::id(), before), 0, "it does not keep the old one");
 }
@@ -129,15 +129,18 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
         assert_eq!(times_open(std::process::id(), before), 0, "a refused file is closed");
         scribble(&path, 0, &good[..1024]);
     };
-    word(0, 0, NotOurs::Magic);
-    word(8, VERSION + 1, NotOurs::Version { found: VERSION + 1 });
-    word(16, 8, NotOurs::Layout);
+    word(0, 0, ForeignFileError::Magic);
+    word(8, VERSION + 1, ForeignFileError::Version { found: VERSION + 1 });
+    word(16, 8, ForeignFileError::Layout);
     // The header's own test has every other word.
-    word(24, u64::MAX, NotOurs::Damaged);
+    word(24, u64::MAX, ForeignFileError::Damaged);
     let file = File::options().write(true).open(path.file()).unwrap();
-    let truncated = NotOurs::Truncated { len: 4096 };
-    for (len, why) in [(4096, truncated), (1 << 21, NotOurs::Damaged), (1 << 40, NotOurs::Damaged)]
-    {
+    let truncated = ForeignFileError::Truncated { len: 4096 };
+    for (len, why) in [
+        (4096, truncated),
+        (1 << 21, ForeignFileError::Damaged),
+        (1 << 40, ForeignFileError::Damaged),
+    ] {
         file.set_len(len).unwrap();
         assert_eq!(attach(&path).unwrap_err(), refused(why));
     }

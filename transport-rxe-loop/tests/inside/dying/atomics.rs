@@ -37,14 +37,18 @@ impl Requester {
         let (mut qp, answers) = (fixture.qp(), fixture.region(64));
         let mut victim = mortal_at("inside::dying::atomics::counts", &name, step, 0, Signal::STOP);
         let Address { number, memory: remote } = victim.hear().parse().unwrap();
-        connect_with(&mut qp, number, QpAttr::rts().timeout(timeout).retry_cnt(0));
+        connect_with(
+            &mut qp,
+            number,
+            QpAttr::rts().timeout(AckTimeout::from_number(timeout).unwrap()).retry_cnt(0),
+        );
         victim.order(qp.number());
         assert_eq!(victim.hear(), "ready");
         Self { fixture, remote, answers, qp, victim }
     }
 
     fn add(&mut self, nth: u64) {
-        let to = [self.answers.sge(8 * nth as usize, 8).unwrap()];
+        let to = [self.answers.sge(8 * nth as usize..8 * nth as usize + 8).unwrap()];
         self.qp.post_send(&[SendWr::fetch_add(nth, &to, self.remote, 1)]).unwrap();
     }
 
@@ -68,7 +72,7 @@ impl Requester {
     /// The victim continues, and writes its word's value once nothing is asked of it any more.
     fn goes_on(mut self) -> u64 {
         self.victim.signal(Signal::CONT);
-        let stages = &self.fixture.device.memory.stages();
+        let stages = &self.fixture.device.memory.stages;
         until("no stage is in use", || {
             stages.all().all(|stage| stage.head.word.seen().state().is_none())
         });
@@ -122,10 +126,10 @@ fn x05_who_resets_its_queue_pair_leaves_what_it_has_begun() {
         requester.add(0);
         until("nobody answers", || requester.has_begun());
         // Its own thread runs the request, and reports that its peer does not answer.
-        until("it is reset", || requester.qp.modify(&QpAttr::to(state)).is_ok());
+        until("it is reset", || requester.qp.modify(&QpAttr::new().state(state)).is_ok());
         until("its stage is left", || {
             let Device { memory, shm, .. } = *requester.fixture.device;
-            let mut own = memory.stages().of(shm.attachment());
+            let mut own = memory.stages.of(shm.attachment());
             own.all(|stage| matches!(stage.head.word.seen().state(), None | Some(State::Orphaned)))
         });
         assert!(!requester.has_begun());

@@ -17,7 +17,7 @@ pub struct Commons {
 
 impl Commons {
     pub fn new(pd: &ProtectionDomain, memory: Memory) -> Outcome<Rc<RefCell<Self>>> {
-        let srq = pd.create_srq(&SrqInit { max_wr: DEPTH as u32, max_sge: 1 })?;
+        let srq = pd.create_srq(&SrqInit::new(DEPTH as u32))?;
         let (region, outstanding) = (Region::new(pd, memory)?, BTreeSet::new());
         Ok(Rc::new(RefCell::new(Self { srq, region, next: 0, outstanding })))
     }

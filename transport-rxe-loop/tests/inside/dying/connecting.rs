@@ -27,7 +27,7 @@ struct Side {
 impl Side {
     fn new(context: Context) -> Self {
         let channel = EventChannel::new(&context).unwrap();
-        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+        let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
         Self { channel, id, accepted: Vec::new() }
     }
 
@@ -268,7 +268,7 @@ fn a_service_thread_with_many_requests_to_send_again_does_its_other_work() {
     shm.watch().unwrap();
     let channel = EventChannel::new(&fixture.context).unwrap();
     let resolved = (0..MANY).map(|_| {
-        let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+        let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
         id.resolve_addr(None, addr).unwrap();
         id.resolve_route().unwrap();
         while channel.take().unwrap().is_some() {}

@@ -24,7 +24,7 @@ struct Target {
 
 impl Target {
     fn new(name: &str) -> Self {
-        let limits = Limits { bytes: 5 << 20, ..Limits::default() };
+        let limits = Limits::default().bytes(5 << 20);
         let (fixture, name) = named(name, OpenOptions::new().limits(limits));
         let access = Access::LOCAL_WRITE | Access::REMOTE | Access::MW_BIND;
         let ((words, region), mut qp) = (heap(&fixture.pd, WORDS, access), fixture.qp());
@@ -55,7 +55,7 @@ fn writes() {
     let mut qp = fixture.qp();
     say(qp.number());
     let Address { number, memory } = order().parse().unwrap();
-    connect_with(&mut qp, number, QpAttr::rts().timeout(0));
+    connect_with(&mut qp, number, QpAttr::rts().timeout(AckTimeout::UNLIMITED));
     qp.post_send(&[SendWr::write_inline(1, &[0xff; 8], memory)]).unwrap();
     say(fixture.next_wc().1);
     order();
@@ -103,7 +103,7 @@ fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
     let Target { fixture, region: _region, mut qp, victim, .. } = Target::new("place");
     let device = fixture.device;
     let mine = || Estate::mine(device).qps;
-    assert_eq!(qp.modify(&QpAttr::to(QpState::RESET)), Err(PEER_SUSPENDED.into()));
+    assert_eq!(qp.modify(&QpAttr::new().state(QpState::RESET)), Err(PEER_SUSPENDED.into()));
     assert_eq!(qp.state().unwrap(), QpState::ERR, "its peer is shut out all the same");
     drop(qp);
     deaths::look(device);
@@ -118,9 +118,9 @@ fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
 #[test]
 fn x07_buffers_that_a_stopped_process_may_write_to_are_not_freed_with_their_queue_pair() {
     let Target { fixture: _fixture, region, qp, victim, .. } = Target::new("buffers");
-    let mut qp = TrackedQp::<_, (), _, 0, 1>::new(qp);
+    let mut qp = TrackedQp::<_, (), _>::with_capacity(qp, 0, 1);
     let token = Arc::new(());
-    qp.post_recv(&[region.sge(0, 8).unwrap()], token.clone()).unwrap();
+    qp.post_recv(&[region.sge(..8).unwrap()], token.clone()).unwrap();
     drop(qp);
     assert_eq!(Arc::strong_count(&token), 2);
     Target::goes_on(victim);
@@ -155,7 +155,7 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
         (QpState::RESET, &markers.poster),
     ] {
         marker.open();
-        assert_eq!(qp.modify(&QpAttr::to(state)), Ok(()), "to {state}");
+        assert_eq!(qp.modify(&QpAttr::new().state(state)), Ok(()), "to {state}");
         assert!(!are_open(), "it was corrected by its own process");
     }
     for marker in [&markers.poster, &markers.owner] {
@@ -175,9 +175,9 @@ fn receives() {
     let mut fixture = its_fixture();
     let mut srq = fixture.srq(4);
     let (_words, region) = heap(&fixture.pd, WORDS, Access::LOCAL_WRITE);
-    let init = |qp_type| QpInit { srq: Some(&srq), ..fixture.init(qp_type) };
-    let [mut qp, mut datagrams] = [QpType::Rc, QpType::Ud].map(|it| fixture.create(&init(it)));
-    srq.post_recv(&[RecvWr::new(7, &[region.sge(0, 64).unwrap()])]).unwrap();
+    let init = |qp_type| fixture.init(qp_type).srq(&srq);
+    let [mut qp, mut datagrams] = [QpType::RC, QpType::UD].map(|it| fixture.create(&init(it)));
+    srq.post_recv(&[RecvWr::new(7, &[region.sge(..64).unwrap()])]).unwrap();
     [qp.number(), datagrams.number(), srq.number()].into_iter().for_each(say);
     qp.connect_to(order().parse().unwrap()).unwrap();
     datagrams.activate(&Port::new(1), 1).unwrap();
@@ -189,8 +189,12 @@ fn receives() {
 
 /// Sends one message, which must fail or not, even while a process is stopped; returns its status.
 fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
-    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    connect_with(qp, peer, QpAttr::rts().timeout(8).retry_cnt(1).rnr_retry(0));
+    qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
+    connect_with(
+        qp,
+        peer,
+        QpAttr::rts().timeout(AckTimeout::from_number(8).unwrap()).retry_cnt(1).rnr_retry(0),
+    );
     qp.post_send(&[SendWr::send_inline(1, b"message")]).unwrap();
     next_wc(cq).1
 }

@@ -32,12 +32,12 @@ struct Station {
 
 impl Station {
     fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
-        let (here, cq) = (context.port(1).unwrap(), context.create_cq(4 * DEPTH as u32, None)?);
-        let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
-        let mut qp = pd.create_qp(&init)?;
+        let (here, cq) = (context.port(1).unwrap(), context.cq(4 * DEPTH as u32).create()?);
+        let init = pd.qp(&cq).qp_type(QpType::UD);
+        let mut qp = init.create()?;
         qp.activate(&Port::new(1), QKEY)?;
         let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
-        let ah = pd.create_ah(&AddressVector::of(&here, here.gid, 0))?;
+        let ah = pd.create_ah(&AddressVector::new(&here, here.gid, 0))?;
         let receives = VecDeque::new();
         Ok(Self { qp, cq, region, ah, receives, next: 0, sends: 0, came: 0 })
     }
@@ -47,7 +47,7 @@ impl Station {
             return Ok(());
         }
         let destination = Destination { ah: &self.ah, qp_num: to, qkey: QKEY };
-        let sge = [self.region.sge(0, LEN)?];
+        let sge = [self.region.sge(..LEN)?];
         self.qp.to(&destination).post_send(&[SendWr::send(SEND, &sge)])?;
         self.sends += 1;
         Ok(())
@@ -55,7 +55,7 @@ impl Station {
 
     fn post(&mut self) -> Outcome<()> {
         while self.receives.len() < DEPTH {
-            let sge = [self.region.sge(1024, GRH + LEN)?];
+            let sge = [self.region.sge(1024..1024 + GRH + LEN)?];
             self.qp.post_recv(&[RecvWr::new(self.next, &sge)])?;
             self.receives.push_back(self.next);
             self.next += 1;
@@ -66,7 +66,7 @@ impl Station {
     /// Every receive completes once, in order; every send succeeds, or is flushed.
     fn poll(&mut self) -> Outcome<()> {
         let mut wcs = [Wc::default(); 4 * DEPTH];
-        let count = self.cq.poll(&mut wcs)?;
+        let count = self.cq.poll_into(&mut wcs)?;
         for wc in &wcs[..count] {
             if wc.wr_id() == SEND {
                 self.sends -= 1;
@@ -82,13 +82,13 @@ impl Station {
 
     /// Fails the queue pair, waits until everything has completed, and starts again.
     fn fail(&mut self) -> Outcome<()> {
-        self.qp.modify(&QpAttr::to(QpState::ERR))?;
+        self.qp.modify(&QpAttr::new().state(QpState::ERR))?;
         let deadline = Instant::now() + PATIENCE;
         while !self.receives.is_empty() || self.sends > 0 {
             assert!(Instant::now() < deadline, "not all is flushed: {:?}", self.receives);
             self.poll()?;
         }
-        self.qp.modify(&QpAttr::to(QpState::RESET))?;
+        self.qp.modify(&QpAttr::new().state(QpState::RESET))?;
         self.qp.activate(&Port::new(1), QKEY)?;
         Ok(())
     }
@@ -217,7 +217,7 @@ fn works_on([one, other]: &mut [Station; 2]) {
 fn goes_on() {
     die_with_parent();
     let context = open();
-    let (pd, device) = (context.alloc_pd().unwrap(), context.device());
+    let (pd, device) = (context.alloc_pd().unwrap(), context.device);
     let estate = Estate::mine(device);
     for step in STEPS {
         for (time, signal) in ENDS {

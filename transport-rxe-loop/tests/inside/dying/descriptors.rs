@@ -27,10 +27,10 @@ struct Side {
 impl Side {
     fn new(context: Context, seed: u64) -> Self {
         let pd = context.alloc_pd().unwrap();
-        let cq = context.create_cq(4 * OUTSTANDING, None).unwrap();
+        let cq = context.cq(4 * OUTSTANDING).create().unwrap();
         let end = |memory| End::new(&pd, &cq, memory).unwrap();
         let ends = [Memory::Heap, Memory::Fabric].map(end).into();
-        let device = context.device();
+        let device = context.device;
         Self { ends, cq, chance: Chance::new(seed), device, _context: context }
     }
 
@@ -124,7 +124,7 @@ fn goes_on_having_lost_it(how: &str) {
     assert_eq!(estate(), before, "nothing of it was freed");
     tell("find");
     until("its memory is reached directly again", || {
-        matches!(memory.paths().of(memory, owner.attachment()), AccessPath::Direct(..))
+        matches!(memory.paths.of(memory, owner.attachment()), AccessPath::Direct(..))
     });
     other.signal(Signal::KILL);
     drop(other);
@@ -171,7 +171,7 @@ impl OwnSockets {
 /// A channel of the connection manager, with an identifier that listens or requests a connection.
 fn identifier(context: &Context, listens: bool) -> (EventChannel, CmId) {
     let channel = EventChannel::new(context).unwrap();
-    let id = CmId::new(&channel, PortSpace::TCP, QpType::Rc).unwrap();
+    let id = CmId::new(&channel, PortSpace::TCP, QpType::RC).unwrap();
     if listens {
         id.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         id.listen(2).unwrap();
@@ -192,8 +192,8 @@ fn opens_others() {
     die_with_parent();
     let mut fixture = Fixture::new();
     let mut channel = fixture.context.create_channel().unwrap();
-    let mut cq = fixture.context.create_cq(8, Some(&channel)).unwrap();
-    let mut qp = fixture.own_peer_of(&QpInit::new(&cq));
+    let mut cq = fixture.context.cq(8).channel(&channel).create().unwrap();
+    let mut qp = fixture.own_peer_of(&fixture.pd.qp(&cq));
     let mut raise = |cq: &mut Cq| {
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
         let nowhere = RemoteAddr { addr: 0, rkey: 0 };

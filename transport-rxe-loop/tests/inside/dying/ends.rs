@@ -11,13 +11,12 @@ use crate::engine::responder::Responder;
 
 /// Not a power of two, so that slots of the ring and slots of the queue are told apart.
 pub const DEPTH: usize = 7;
-const CAPS: QpCaps = QpCaps {
-    max_send_wr: DEPTH as u32,
-    max_recv_wr: DEPTH as u32,
-    max_send_sge: 1,
-    max_recv_sge: 1,
-    max_inline: 0,
-};
+const CAPS: QpCaps = QpCaps::USUAL
+    .max_send_wr(DEPTH as u32)
+    .max_recv_wr(DEPTH as u32)
+    .max_send_sge(1)
+    .max_recv_sge(1)
+    .max_inline(0);
 
 /// The most completions that one end has outstanding.
 pub const OUTSTANDING: u32 = 2 * DEPTH as u32;
@@ -58,8 +57,8 @@ impl Region {
     pub fn sges(&self, offset: usize, len: usize) -> Vec<Sge> {
         match self {
             Self::No => Vec::new(),
-            Self::Fabric(region) => vec![region.sge(offset, len).unwrap()],
-            Self::Heap(region) => vec![region.sge(offset, len).unwrap()],
+            Self::Fabric(region) => vec![region.sge(offset..offset + len).unwrap()],
+            Self::Heap(region) => vec![region.sge(offset..offset + len).unwrap()],
         }
     }
 
@@ -109,7 +108,7 @@ impl End {
         [sends, recv_cq]: [&Cq; 2],
         memory: Memory,
     ) -> Outcome<Self> {
-        let qp = pd.create_qp(&QpInit { caps: CAPS, recv_cq, ..QpInit::new(sends) })?;
+        let qp = pd.qp(sends).caps(CAPS).recv_cq(recv_cq).create()?;
         Self::of(qp, pd, memory, None)
     }
 
@@ -120,8 +119,8 @@ impl End {
         memory: Memory,
         commons: &Rc<RefCell<Commons>>,
     ) -> Outcome<Self> {
-        let init = QpInit { caps: CAPS, ..QpInit::new(cq) };
-        let qp = pd.create_qp(&QpInit { srq: Some(&commons.borrow().srq), ..init })?;
+        let init = pd.qp(cq).caps(CAPS);
+        let qp = pd.create_qp(&init.srq(&commons.borrow().srq))?;
         Self::of(qp, pd, memory, Some(Rc::clone(commons)))
     }
 
@@ -161,11 +160,11 @@ impl End {
     /// without limit.
     pub fn connect_to(&mut self, peer: Address) -> Outcome<()> {
         if self.qp.state().unwrap() != QpState::RESET {
-            self.qp.modify(&QpAttr::to(QpState::RESET))?;
+            self.qp.modify(&QpAttr::new().state(QpState::RESET))?;
         }
         let port = self.qp.claimed.queue.engine.port.attributes();
-        let to = Endpoint { lid: port.lid, gid: port.gid, ..Endpoint::new(peer.number) };
-        let rts = QpAttr::rts().timeout(0).rnr_retry(7);
+        let to = Endpoint::new(peer.number).lid(port.lid).gid(port.gid);
+        let rts = QpAttr::rts().timeout(AckTimeout::UNLIMITED).rnr_retry(7);
         let steps = [QpAttr::init(&port, Access::REMOTE), QpAttr::rtr(&port, &to), rts];
         steps.iter().try_for_each(|step| self.qp.modify(step))?;
         (self.life, self.sent, self.received, self.arrived) = (self.life + 1, 0, 0, 0);
@@ -274,7 +273,7 @@ impl End {
             }
         }
         if peer.has_failed() {
-            remote_requests::submit(engine, engine.index(peer.number()));
+            remote_requests::submit(engine, engine.index(peer.number));
         }
         ownership.abandon();
         // A thread that rescheduled meanwhile found the send queue owned.

@@ -125,7 +125,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
         other.order(qp.number());
     }
     assert_eq!(other.hear(), "connected");
-    let sges = [own.sge(0, 8).unwrap()];
+    let sges = [own.sge(..8).unwrap()];
     let mut post = |qp: &mut QueuePair, kind| {
         qp.post_send(&[request(kind, &sges, remote)]).unwrap();
         fixture.next_wc().1
@@ -134,7 +134,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
         assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
     }
     let owner = device.shm.others().next().unwrap();
-    let found = device.memory.paths().of(device.memory, owner.attachment());
+    let found = device.memory.paths.of(device.memory, owner.attachment());
     let AccessPath::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
     let mut other = replace(other);

@@ -34,13 +34,13 @@ impl Pair {
     fn new() -> Outcome<Self> {
         let context = open();
         let (pd, channel) = (context.alloc_pd().unwrap(), context.create_channel()?);
-        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
+        let cq = context.cq(4 * OUTSTANDING).channel(&channel).create()?;
         let memories = [Memory::Fabric, Memory::Heap];
         let mut ends: Vec<_> =
             memories.into_iter().map(|it| End::new(&pd, &cq, it)).collect::<Outcome<_>>()?;
         let addresses = [1, 0].map(|other: usize| ends[other].address());
         ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect_to(peer))?;
-        let srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 })?;
+        let srq = pd.create_srq(&SrqInit::new(4))?;
         Ok(Self { ends, srq, cq, channel, pd, context })
     }
 
@@ -69,19 +69,19 @@ impl Pair {
         let Self { ends, srq, cq, channel, pd, context } = &mut self;
         let qp = &mut ends[0].qp;
         let refused = qp.post_send(&[SendWr::send_inline(1, &[])]).unwrap_err();
-        assert_eq!(refused.why, Refused::WrongState);
+        assert_eq!(refused.why, WrError::WrongState);
         let refused = qp.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
-        assert_eq!(refused.why, Refused::WrongState);
+        assert_eq!(refused.why, WrError::WrongState);
         for state in [QpState::RESET, QpState::ERR] {
-            assert_eq!(qp.modify(&QpAttr::to(state)), Err(FORKED.into()));
+            assert_eq!(qp.modify(&QpAttr::new().state(state)), Err(FORKED.into()));
         }
         assert_eq!(qp.state().map_err(|error| error.errno()), Err(Errno::ENODEV));
         assert_eq!(qp.attributes().map_err(|error| error.errno()), Err(Errno::ENODEV));
         let refused = srq.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
-        assert_eq!((refused.why, srq.waiting()), (Refused::WrongState, 0));
+        assert_eq!((refused.why, srq.waiting()), (WrError::WrongState, 0));
         assert_eq!(srq.arm_limit(1), Err(FORKED.into()));
         assert_eq!(srq.limit().map_err(|error| error.errno()), Err(Errno::ENODEV));
-        assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
+        assert_eq!(cq.poll_into(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
         let _either = cq.arm(Notify::Next);
         assert_eq!(cq.resize(100), Err(CreateError::from(FORKED).into()));
         assert_eq!(cq.moderate(2, 1), Err(FORKED.into()));
@@ -91,15 +91,15 @@ impl Pair {
         assert_eq!(context.wait_async(None), Err(EventError::Device(NODEV).into()));
         let forked = Some(CreateError::from(FORKED));
         assert_eq!(context.create_channel().err(), forked);
-        assert_eq!(context.create_cq(4, None).err(), forked);
+        assert_eq!(context.cq(4).create().err(), forked);
         assert_eq!(context.alloc_pd().err(), forked);
-        assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
+        assert_eq!(pd.qp(cq).create().err(), forked);
         assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(FORKED.into()));
         // As if the service thread owned the send queue, which does not exist here.
-        let fabric = context.device();
+        let fabric = context.device;
         let _kept = fabric.engine.alarms.keep();
         // As if another thread had been reading its events.
-        let bell = Arc::clone(context.events());
+        let bell = Arc::clone(&context.events);
         let _taking = bell.hold();
         drop(self);
         FORBIDDEN.store(false, Relaxed);
@@ -156,8 +156,8 @@ fn forks() {
     let watcher: &Recorder = Box::leak(Box::new(watcher));
     let _guard = watcher.listens();
     let mut pair = Pair::new().unwrap();
-    let fabric = pair.context.device();
-    let mut far_cq = pair.context.create_cq(OUTSTANDING, None).unwrap();
+    let fabric = pair.context.device;
+    let mut far_cq = pair.context.cq(OUTSTANDING).create().unwrap();
     let mut far = [End::new(&pair.pd, &far_cq, Memory::Fabric).unwrap()];
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -218,8 +218,8 @@ fn forks_in_the_midst() {
     let memory = fixture.device.memory;
     let own = (fixture.qp(), fixture.region(64));
     // Other threads copy for another process, and rebind windows.
-    let copies = CopyGuard::open_to_own(memory, memory.copier().in_flight());
-    let changes = memory.windows().hold();
+    let copies = CopyGuard::open_to_own(memory, &memory.copier.in_flight);
+    let changes = memory.windows.hold();
     let inherited = inherit(&own);
     let pid = fork(|| {
         die_with_parent();
@@ -241,7 +241,7 @@ fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
 /// pending for `sigwait`.
 fn waits_for_a_signal() -> bool {
     let context = open();
-    context.device().shm.watch().unwrap();
+    context.device.shm.watch().unwrap();
     // SAFETY: the sets are initialised by `sigemptyset`, and the calls take nothing else.
     unsafe {
         let (mut wanted, mut took) = (std::mem::zeroed(), 0);
@@ -263,7 +263,7 @@ fn waits_for_signals() {
     assert_eq!(exit_code(fork(waits_for_a_signal)), 0, "a process that opened the device");
     let pid = fork(|| {
         let context = open();
-        context.device().shm.watch().unwrap();
+        context.device.shm.watch().unwrap();
         exit_code(fork(waits_for_a_signal)) == 0
     });
     assert_eq!(exit_code(pid), 0, "a forked child of one");

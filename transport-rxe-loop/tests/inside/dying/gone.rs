@@ -45,7 +45,7 @@ fn uses_what_is_gone() {
     qp.post_recv(&[RecvWr::new(0, &[])]).unwrap();
     say("ready");
     order();
-    let [there, short, word] = [BYTES, 64, 8].map(|len| [good.sge(0, len).unwrap()]);
+    let [there, short, word] = [BYTES, 64, 8].map(|len| [good.sge(..len).unwrap()]);
     let lost = gone.sge(BYTES);
     let to = Destination { ah: &ah, qp_num: stations[1].number(), qkey: QKEY };
     let request = std::env::var(REQUEST).unwrap();
@@ -92,7 +92,7 @@ impl Survivor {
     }
 
     fn sge(&self, len: usize) -> [Sge; 1] {
-        [self.heap.sge(0, len).unwrap()]
+        [self.heap.sge(..len).unwrap()]
     }
 
     /// Posts a request, and waits for its completion.
@@ -120,8 +120,8 @@ impl Survivor {
         let (nth, before) = (self.nth, sync::load(&self.words[0]));
         let (from, to, word) = (
             self.sge(BYTES),
-            [self.heap.sge(4096, BYTES).unwrap()],
-            [self.heap.sge(8, 8).unwrap()],
+            [self.heap.sge(4096..4096 + BYTES).unwrap()],
+            [self.heap.sge(8..16).unwrap()],
         );
         let [a, b] = &mut self.pair;
         b.post_recv(&[RecvWr::new(nth, &to)]).unwrap();
@@ -145,7 +145,11 @@ fn x03_memory_that_is_taken_away_ends_at_most_the_process_that_has_it() {
             let what = format!("{taking}, {request}");
             let mut victim = survivor.start("uses_what_is_gone", taking, request);
             let mut qp = survivor.fixture.qp();
-            connect_with(&mut qp, victim.number() as u32, QpAttr::rts().timeout(0));
+            connect_with(
+                &mut qp,
+                victim.number() as u32,
+                QpAttr::rts().timeout(AckTimeout::UNLIMITED),
+            );
             victim.order(qp.number());
             assert_eq!(victim.hear(), "ready");
             assert_eq!(survivor.outcome(&mut qp, SendWr::send(1, &[])), WcStatus::SUCCESS);
@@ -172,7 +176,7 @@ fn has_what_is_gone() {
     let mut qps = [(); ASKED + ASKS].map(|()| fixture.qp());
     for qp in &mut qps {
         say(qp.number());
-        connect_with(qp, order().parse().unwrap(), QpAttr::rts().timeout(0));
+        connect_with(qp, order().parse().unwrap(), QpAttr::rts().timeout(AckTimeout::UNLIMITED));
     }
     let lost = gone.sge(BYTES);
     qps[ASKED - 1].post_recv(&[RecvWr::new(1, &lost)]).unwrap();
@@ -217,7 +221,7 @@ fn x07_memory_that_is_taken_away_fails_requests_of_others_and_the_owner_goes_on(
         let (far, station) = (far.memory, owner.number() as u32);
         let mut qps = [(); ASKED + ASKS].map(|()| survivor.fixture.qp());
         for qp in &mut qps {
-            connect_with(qp, owner.number() as u32, QpAttr::rts().timeout(0));
+            connect_with(qp, owner.number() as u32, QpAttr::rts().timeout(AckTimeout::UNLIMITED));
             owner.order(qp.number());
         }
         assert_eq!(owner.hear(), "ready");
@@ -275,7 +279,7 @@ fn blames_itself(survivor: &mut Survivor, owner: &mut Actor, qps: &mut [QueuePai
 /// Whether the system moves bytes from and to the only other process. If it does not, that one has to; under CI it does.
 fn is_direct(device: &'static Device) -> bool {
     let other = device.shm.others().next().unwrap().attachment();
-    let path = device.memory.paths().of(device.memory, other);
+    let path = device.memory.paths.of(device.memory, other);
     let is_direct = matches!(path, AccessPath::Direct(_));
     if !is_direct {
         assert!(std::env::var_os("CI").is_none(), "CI has to allow process_vm_readv");
@@ -292,7 +296,7 @@ fn serves_what_is_gone() {
     let fixture = its_fixture();
     let (mut qp, gone) = (fixture.qp(), Mapped::new(&fixture.pd));
     say(Address { number: qp.number(), memory: gone.remote() });
-    connect_with(&mut qp, order().parse().unwrap(), QpAttr::rts().timeout(0));
+    connect_with(&mut qp, order().parse().unwrap(), QpAttr::rts().timeout(AckTimeout::UNLIMITED));
     qp.post_recv(&[RecvWr::new(1, &gone.sge(BYTES))]).unwrap();
     gone.take_away();
     say("ready");
@@ -308,7 +312,7 @@ fn x03_an_owner_that_copies_by_itself_ends_alone() {
             let mut owner = survivor.start("serves_what_is_gone", taking, request);
             let far: Address = owner.hear().parse().unwrap();
             let mut qp = survivor.fixture.qp();
-            connect_with(&mut qp, far.number, QpAttr::rts().timeout(0));
+            connect_with(&mut qp, far.number, QpAttr::rts().timeout(AckTimeout::UNLIMITED));
             owner.order(qp.number());
             assert_eq!(owner.hear(), "ready");
             let (sges, word) = (survivor.sge(BYTES), survivor.sge(8));
@@ -329,7 +333,7 @@ fn x03_an_owner_that_copies_by_itself_ends_alone() {
 fn what_is_mapped_instead_is_what_a_key_names() {
     let mut survivor = Survivor::new("gone-instead", OpenOptions::new());
     let (mut qp, gone) = (survivor.fixture.own_peer(), Mapped::new(&survivor.fixture.pd));
-    let (word, remote) = ([survivor.heap.sge(0, 8).unwrap()], gone.remote());
+    let (word, remote) = ([survivor.heap.sge(..8).unwrap()], gone.remote());
     let mut exchange = |value: u64| {
         sync::store(&survivor.words[0], value);
         let written = survivor.outcome(&mut qp, SendWr::write(1, &word, remote));
@@ -358,7 +362,7 @@ fn memory_of_the_device_is_there_for_others_whatever_its_owner_does_with_it() {
     let mut owner = survivor.start("protects_memory_of_the_device", "", "");
     let far: Address = owner.hear().parse().unwrap();
     let mut qp = survivor.fixture.qp();
-    connect_with(&mut qp, far.number, QpAttr::rts().timeout(0));
+    connect_with(&mut qp, far.number, QpAttr::rts().timeout(AckTimeout::UNLIMITED));
     owner.order(qp.number());
     assert_eq!(owner.hear(), "ready");
     let sges = survivor.sge(BYTES);
@@ -376,7 +380,7 @@ fn protects_memory_of_the_device() {
     let (mut qp, region) = (fixture.qp(), fixture.region(LEN));
     let memory = region.remote(0).unwrap();
     say(Address { number: qp.number(), memory });
-    connect_with(&mut qp, order().parse().unwrap(), QpAttr::rts().timeout(0));
+    connect_with(&mut qp, order().parse().unwrap(), QpAttr::rts().timeout(AckTimeout::UNLIMITED));
     let at = without_provenance_mut(memory.addr as usize);
     // SAFETY: nobody of this process looks at it meanwhile.
     unsafe { mprotect(at, LEN, MprotectFlags::empty()).unwrap() };

@@ -25,7 +25,7 @@ impl Line {
         ends: impl FnOnce(&Cq) -> Outcome<Ends>,
     ) -> Outcome<Self> {
         let channel = context.create_channel()?;
-        let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
+        let cq = context.cq(2 * LINES as u32 * OUTSTANDING).channel(&channel).create()?;
         let (ends, commons) = ends(&cq)?;
         Ok(Self { victim: victim(), addresses: Vec::new(), ends, commons, cq, channel })
     }
@@ -139,7 +139,7 @@ impl Survivor {
     /// A survivor with lines to victims that `start` starts.
     pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
         let context = open();
-        let (pd, device) = (context.alloc_pd().unwrap(), context.device());
+        let (pd, device) = (context.alloc_pd().unwrap(), context.device);
         let line = |_| Line::new(&context, &start, |cq| work::ends(&pd, cq, LINES)).unwrap();
         let lines = (0..lines).map(line).collect();
         let estate = Estate::mine(device);
@@ -176,7 +176,7 @@ impl Survivor {
 
     /// The device of this process, and a new pair in it.
     pub fn use_device(&mut self) {
-        let cq = &mut self.context.create_cq(2 * OUTSTANDING, None).unwrap();
+        let cq = &mut self.context.cq(2 * OUTSTANDING).create().unwrap();
         let mut ends = [(); 2].map(|()| End::new(&self.pd, cq, Memory::No).unwrap());
         let addresses = [1, 0].map(|other: usize| ends[other].address());
         for (end, peer) in ends.iter_mut().zip(addresses) {

@@ -13,8 +13,7 @@ struct Party {
 
 impl Party {
     fn new(context: &Context, pd: &ProtectionDomain, seed: u64) -> Outcome<Self> {
-        let (sends, recvs) =
-            (context.create_cq(OUTSTANDING, None)?, context.create_cq(OUTSTANDING, None)?);
+        let (sends, recvs) = (context.cq(OUTSTANDING).create()?, context.cq(OUTSTANDING).create()?);
         let ends = [End::with_queues(pd, [&sends, &recvs], Memory::Fabric)?];
         Ok(Self { ends, sends, recvs, chance: Chance::new(seed) })
     }
@@ -118,8 +117,8 @@ fn outwaits(context: &Context, step: Step, time: usize) {
         let _suspended = party.work();
     }
     let begin = Instant::now();
-    let _suspended = party.end().qp.modify(&QpAttr::to(QpState::ERR));
-    let _suspended = party.end().qp.modify(&QpAttr::to(QpState::RESET));
+    let _suspended = party.end().qp.modify(&QpAttr::new().state(QpState::ERR));
+    let _suspended = party.end().qp.modify(&QpAttr::new().state(QpState::RESET));
     drop(party);
     assert!(begin.elapsed() < PATIENCE, "{step:?} {time}: it waits for a stopped process");
     victim.signal(Signal::CONT);
@@ -131,7 +130,7 @@ fn outwaits(context: &Context, step: Step, time: usize) {
 fn goes_on() {
     die_with_parent();
     let context = open();
-    let (pd, fabric) = (context.alloc_pd().unwrap(), context.device());
+    let (pd, fabric) = (context.alloc_pd().unwrap(), context.device);
     let mut party = Party::new(&context, &pd, 1).unwrap();
     let estate = Estate::mine(fabric);
     for (nth, step) in STEPS.into_iter().enumerate() {

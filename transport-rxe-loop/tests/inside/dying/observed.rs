@@ -1,7 +1,9 @@
 //! What an observer sees of a process that is stopped, or was killed, in the middle of something.
 
 use super::*;
-use crate::observe::{HeldLock, LockName, Observer, Reason, Snapshot, Subject, Wait, WaitLimit};
+use crate::observe::{
+    FabricObserver, HeldLock, LockName, Reason, Snapshot, Subject, Wait, WaitLimit,
+};
 
 /// Sends to the queue pair that it is told, and is stopped on the way.
 #[test]
@@ -28,11 +30,11 @@ fn heard(sender: &mut Actor) -> (u32, u16) {
 }
 
 /// A process that is stopped at a step of a SEND to this one, its queue pair and its attachment, and what is seen then.
-fn stopped_at(step: Step, then: impl FnOnce(&Fixture, Actor, (u32, u16), &mut Observer)) {
+fn stopped_at(step: Step, then: impl FnOnce(&Fixture, Actor, (u32, u16), &mut FabricObserver)) {
     let (fixture, name) = named(&format!("observed-{step:?}"), OpenOptions::new());
     let channel = fixture.context.create_channel().unwrap();
-    let mut cq = fixture.context.create_cq(16, Some(&channel)).unwrap();
-    let mut qp = fixture.create(&QpInit::new(&cq));
+    let mut cq = fixture.context.cq(16).channel(&channel).create().unwrap();
+    let mut qp = fixture.create(&fixture.pd.qp(&cq));
     let mut victim = mortal_at("inside::dying::observed::sends", &name, step, 0, Signal::STOP);
     let (number, attachment) = heard(&mut victim);
     qp.connect_to(number).unwrap();
@@ -40,7 +42,7 @@ fn stopped_at(step: Step, then: impl FnOnce(&Fixture, Actor, (u32, u16), &mut Ob
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
     victim.order(qp.number());
     until("it stops", || victim.is_stopped());
-    let mut observer = Observer::open(&name).unwrap();
+    let mut observer = FabricObserver::open(&name).unwrap();
     then(&fixture, victim, (number, attachment), &mut observer);
 }
 
@@ -120,14 +122,14 @@ fn a_stopped_sender_whose_peer_has_a_receive_by_now_waits_for_itself() {
     for is_shared in [false, true] {
         let (fixture, name) = named(&format!("stopped-{is_shared}"), OpenOptions::new());
         let mut srq = fixture.srq(4);
-        let init = QpInit { srq: is_shared.then_some(&srq), ..QpInit::new(&fixture.cq) };
+        let init = fixture.pd.qp(&fixture.cq).srq(is_shared.then_some(&srq));
         let mut qp = fixture.create(&init);
         let part = "inside::dying::observed::waits_for_a_receive";
         let mut sender = Actor::start(part, &[(FABRIC, &name)]);
         let (number, attachment) = heard(&mut sender);
         qp.connect_to(number).unwrap();
         sender.order(qp.number());
-        let mut observer = Observer::open(&name).unwrap();
+        let mut observer = FabricObserver::open(&name).unwrap();
         let mut why = || {
             let waits = observer.snapshot().waits();
             let wait = waits.iter().find(|wait| wait.subject == Subject::QueuePair(number));

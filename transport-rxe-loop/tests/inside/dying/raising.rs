@@ -26,7 +26,7 @@ fn raises() {
 /// Sends a message to itself, so that this process raises the event of its completion queue.
 fn complete(qp: &mut QueuePair, cq: &mut Cq) {
     let mut completions = [Wc::default(); 4];
-    assert_eq!(cq.poll(&mut completions).map(|count| count % 2), Ok(0));
+    assert_eq!(cq.poll_into(&mut completions).map(|count| count % 2), Ok(0));
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     qp.post_send(&[SendWr::send(2, &[])]).unwrap();
@@ -52,8 +52,8 @@ fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back(
         let (fixture, name) = named(&format!("raising-{step:?}"), OpenOptions::new());
         let mut channel = fixture.context.create_channel().unwrap();
         let [mut theirs, mut mine] =
-            [(); 2].map(|()| fixture.context.create_cq(16, Some(&channel)).unwrap());
-        let [mut far, mut near] = [&theirs, &mine].map(|cq| fixture.create(&QpInit::new(cq)));
+            [(); 2].map(|()| fixture.context.cq(16).channel(&channel).create().unwrap());
+        let [mut far, mut near] = [&theirs, &mine].map(|cq| fixture.create(&fixture.pd.qp(cq)));
         let mut victim = mortal_at("inside::dying::raising::raises", &name, step, 0, Signal::STOP);
         far.connect_to(victim.number() as u32).unwrap();
         near.connect_to(near.number()).unwrap();
@@ -82,14 +82,14 @@ fn comes_and_goes() {
     die_with_parent();
     let fixture = its_fixture();
     let mut channel = fixture.context.create_channel().unwrap();
-    let mut cq = fixture.context.create_cq(16, Some(&channel)).unwrap();
-    let mut qp = fixture.create(&QpInit::new(&cq));
+    let mut cq = fixture.context.cq(16).channel(&channel).create().unwrap();
+    let mut qp = fixture.create(&fixture.pd.qp(&cq));
     qp.connect_to(order().parse().unwrap()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
     say(qp.number());
     // An event may be spurious: recovery from the death of the process before raises one (N5).
-    while cq.poll(&mut [Wc::default()]) == Ok(0) {
+    while cq.poll_into(&mut [Wc::default()]) == Ok(0) {
         if cq.arm(Notify::Next) == Ok(Armed::Armed) {
             sleep_for(&mut channel, cq.key(), &mut Vec::new());
         }
@@ -137,8 +137,8 @@ fn overruns() {
 /// False if the victim does not get that far.
 fn overrun_all(time: usize) -> bool {
     let (fixture, name) = named(&format!("overrunning-{time}"), OpenOptions::new());
-    let cq = fixture.context.create_cq(1, None).unwrap();
-    let [mut far, mut near, mut idle] = [(); 3].map(|()| fixture.create(&QpInit::new(&cq)));
+    let cq = fixture.context.cq(1).create().unwrap();
+    let [mut far, mut near, mut idle] = [(); 3].map(|()| fixture.create(&fixture.pd.qp(&cq)));
     let test = "inside::dying::raising::overruns";
     let mut victim = mortal_at(test, &name, Step::Changed, time, Signal::STOP);
     far.connect_to(victim.number() as u32).unwrap();

@@ -10,6 +10,45 @@ use super::*;
 use crate::inside::actor::few_or;
 use crate::protocol::steps;
 
+impl Step {
+    /// The steps of connecting by addresses.
+    pub const CONNECTING: [Self; 4] = [Self::Bound, Self::Named, Self::Sent, Self::Received];
+
+    /// All other steps.
+    pub const ALL: [Self; 30] = [
+        Self::Entered,
+        Self::Inherited,
+        Self::Left,
+        Self::Published,
+        Self::Settled,
+        Self::Kept,
+        Self::Copied,
+        Self::Adopted,
+        Self::Moved,
+        Self::Held,
+        Self::Due,
+        Self::Counted,
+        Self::Taken,
+        Self::SetBack,
+        Self::Announced,
+        Self::Opened,
+        Self::Withdrawn,
+        Self::Closed,
+        Self::Changed,
+        Self::Locked,
+        Self::Attached,
+        Self::Claimed,
+        Self::Marked,
+        Self::Made,
+        Self::Requested,
+        Self::Recovered,
+        Self::Asked,
+        Self::Serving,
+        Self::Served,
+        Self::Answered,
+    ];
+}
+
 /// The step at which to die, by its name, at which occurrence, from 0, and by which signal.
 const STEP: &str = "DYING_STEP";
 const TIME: &str = "DYING_TIME";
@@ -101,7 +140,7 @@ fn dies() {
 /// Uses everything a little, and recovers from the death of others, if the step requires that.
 fn lives(step: Step, time: usize) -> Outcome<()> {
     let context = open();
-    let shared = context.device();
+    let shared = context.device;
     let pd = context.alloc_pd().unwrap();
     let mut far = Far::new(&context, &pd)?;
     (0..LINES).try_for_each(|_| far.obey(&order()))?;

@@ -2,7 +2,7 @@
 //! for, or an error, and are not blocked; and a process that is resumed continues without harm.
 
 use std::iter;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::line::Line;
 use super::steps::{asks, mortal};
@@ -15,15 +15,14 @@ const LONG: Duration = Duration::from_millis(2500);
 const TIME: usize = 30;
 
 /// Small, so that many fit.
-const LIMITS: Limits = Limits {
-    queue_pairs: 64,
-    completion_queues: 64,
-    memory_regions: 64,
-    shared_receive_queues: 16,
-    channels: 64,
-    processes: 8,
-    bytes: 1 << 20,
-};
+const LIMITS: Limits = Limits::USUAL
+    .queue_pairs(64)
+    .completion_queues(64)
+    .memory_regions(64)
+    .shared_receive_queues(16)
+    .channels(64)
+    .processes(8)
+    .bytes(1 << 20);
 
 /// The process that continues.
 struct Survivor {
@@ -87,8 +86,8 @@ impl Survivor {
     fn ends(self) {
         let Self { name, step, context, pd, line } = self;
         let Line { mut ends, cq, channel, victim, .. } = line;
-        let _ = ends[0].qp.modify(&QpAttr::to(QpState::ERR));
-        let _ = ends[1].qp.modify(&QpAttr::to(QpState::RESET));
+        let _ = ends[0].qp.modify(&QpAttr::new().state(QpState::ERR));
+        let _ = ends[1].qp.modify(&QpAttr::new().state(QpState::RESET));
         // Memory of the program is kept for as long as the victim may write to it.
         if asks(step) {
             victim.signal(Signal::CONT);
@@ -98,7 +97,7 @@ impl Survivor {
         let status = victim.ended();
         // It may have been stopped before it was told to whom to connect.
         assert!([Some(0), Some(NO_ORDERS)].contains(&status.code()), "{step:?}: {status}");
-        let fabric = context.device();
+        let fabric = context.device;
         until("nothing is left of it, nor of what was left to it", || {
             let _swept = open(&name, step);
             let mine = Estate::mine(fabric);
@@ -123,7 +122,7 @@ fn outlives(step: Step, time: usize) -> bool {
     let mut chance = Chance::new(time as u64);
     let name = format!("{}-{step:?}-{time}", fabric());
     let mut me = {
-        let _turn = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = sync::lock(&OPENING);
         Survivor::new(&name, step, time).unwrap()
     };
     if !me.works(&mut chance) {

@@ -18,7 +18,7 @@ struct Way {
 }
 
 const fn way(name: &'static str, completions: u64) -> Way {
-    Way { name, environment: &[], qp_type: QpType::Rc, completions }
+    Way { name, environment: &[], qp_type: QpType::RC, completions }
 }
 
 const fn with(name: &'static str, environment: &'static [(&'static str, &'static str)]) -> Way {
@@ -36,9 +36,9 @@ const WAYS: [Way; 15] = [
     way("too long, behind another", 2),
     way("wrong window", 1),
     way("retried", 1),
-    Way { qp_type: QpType::Uc, ..way("unreliable", 1) },
-    Way { qp_type: QpType::Ud, ..way("datagram", 1) },
-    Way { qp_type: QpType::Ud, ..way("datagrams", 1) },
+    Way { qp_type: QpType::UC, ..way("unreliable", 1) },
+    Way { qp_type: QpType::UD, ..way("datagram", 1) },
+    Way { qp_type: QpType::UD, ..way("datagrams", 1) },
     with("failed by a fault", &[("RXE_LOOP_FAULTS", "fail=#1:REM_INV_REQ_ERR")]),
     with("strict", &[("RXE_LOOP_STRICT", "1")]),
 ];
@@ -67,12 +67,12 @@ fn sends() {
     let (fixture, way) = (its_fixture(), Way::named());
     let channel = fixture.context.create_channel().unwrap();
     let channel = (way.name == "channel").then_some(&channel);
-    let cq = fixture.context.create_cq(16, channel).unwrap();
-    let caps = QpCaps { max_send_sge: 2, ..QpInit::new(&cq).caps };
-    let mut qp = fixture.create(&QpInit { qp_type: way.qp_type, caps, ..QpInit::new(&cq) });
+    let cq = fixture.context.cq(16).channel(channel).create().unwrap();
+    let caps = fixture.pd.qp(&cq).caps.max_send_sge(2);
+    let mut qp = fixture.create(&fixture.pd.qp(&cq).qp_type(way.qp_type).caps(caps));
     say(qp.number());
     let [peer, rkey, addr] = [(); 3].map(|()| order().parse::<u64>().unwrap());
-    if way.qp_type == QpType::Ud {
+    if way.qp_type == QpType::UD {
         qp.activate(&Port::new(1), 1).unwrap();
         let ah = fixture.ah();
         let to = Destination { ah: &ah, qp_num: peer as u32, qkey: 1 };
@@ -81,7 +81,7 @@ fn sends() {
     } else {
         qp.connect_to(peer as u32).unwrap();
         let region = fixture.region(64);
-        let sges = [region.sge(0, 2).unwrap(), region.sge(8, 2).unwrap()];
+        let sges = [region.sge(..2).unwrap(), region.sge(8..10).unwrap()];
         let remote = RemoteAddr { addr, rkey: rkey as u32 };
         let list = match way.name {
             "immediate" => vec![SendWr::write_inline(1, b"hello", remote).with_imm([1; 4])],
@@ -120,17 +120,17 @@ impl Scene {
         let nth = FABRICS.fetch_add(1, Relaxed);
         let (fixture, name) = named(&format!("waking-{nth}"), options);
         let channel = fixture.context.create_channel().unwrap();
-        let mut cq = fixture.context.create_cq(16, Some(&channel)).unwrap();
-        let mut qp = fixture.create(&QpInit { qp_type: way.qp_type, ..QpInit::new(&cq) });
+        let mut cq = fixture.context.cq(16).channel(&channel).create().unwrap();
+        let mut qp = fixture.create(&fixture.pd.qp(&cq).qp_type(way.qp_type));
         let mut sender = way.sender(&name, step, signal);
         let number = sender.number() as u32;
-        if way.qp_type == QpType::Ud {
+        if way.qp_type == QpType::UD {
             qp.activate(&Port::new(1), 1).unwrap();
         } else {
             qp.connect_to(number).unwrap();
         }
         let region = fixture.region(4096);
-        let sge = [region.sge(0, 60).unwrap()];
+        let sge = [region.sge(..60).unwrap()];
         let receives = [RecvWr::new(1, &sge); 3];
         cq.moderate(count, 0).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));

@@ -23,7 +23,7 @@ pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
     let mut wcs = [Wc::default(); 32];
     let mut all = 0;
     loop {
-        let count = cq.poll(&mut wcs)?;
+        let count = cq.poll_into(&mut wcs)?;
         all += count;
         for wc in &wcs[..count] {
             if let Some(end) = ends.iter_mut().find(|end| end.number() == wc.qp_num()) {
@@ -64,7 +64,7 @@ pub struct Far {
 impl Far {
     pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
         let channel = context.create_channel()?;
-        let cq = context.create_cq(CAPACITY, Some(&channel))?;
+        let cq = context.cq(CAPACITY).channel(&channel).create()?;
         let (ends, _commons) = ends(pd, &cq, LINES + 1)?;
         ends.iter().for_each(|end| say(end.address()));
         Ok(Self { ends, cq, channel })
@@ -100,7 +100,7 @@ pub struct Near {
 impl Near {
     pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
         let channel = context.create_channel()?;
-        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
+        let cq = context.cq(4 * OUTSTANDING).channel(&channel).create()?;
         let commons = Commons::new(pd, Memory::No)?;
         let shares = End::sharing(pd, &cq, Memory::No, &commons)?;
         let mut ends = vec![End::new(pd, &cq, Memory::No)?, shares];
@@ -114,7 +114,7 @@ impl Near {
         for _ in 0..chance.below(4) {
             self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
             if chance.one_in(2) {
-                self.cq.resize(self.cq.capacity() + 1)?;
+                self.cq.resize(self.cq.capacity() as u32 + 1)?;
             }
             moderate(&mut self.cq, chance)?;
             poll(&mut self.cq, &mut self.ends)?;
@@ -122,7 +122,7 @@ impl Near {
         }
         while self.channel.take_event()?.is_some() {}
         match chance.below(3) {
-            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::ERR))?,
+            0 => self.ends[0].qp.modify(&QpAttr::new().state(QpState::ERR))?,
             1 => drop(self.ends.pop()),
             _ => {}
         }

@@ -53,13 +53,12 @@ impl Things {
     fn new(canary: &Canary) -> Option<Self> {
         let context = OpenOptions::new().fabric(&fabric()).limits(LIMITS).open("loop0").ok()?;
         let (channel, pd) = (context.create_channel().ok()?, context.alloc_pd().unwrap());
-        let cq = context.create_cq(16, Some(&channel)).ok()?;
-        let ignoring = CqInit { ignore_overrun: true, ..CqInit::new(4) };
-        let other = context.create_cq_with(&ignoring).ok()?;
-        let init = QpInit { recv_cq: &other, ..QpInit::new(&cq) };
-        let (a, b) = (pd.create_qp(&init).ok()?, pd.create_qp(&init).ok()?);
-        let shared = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 2 }).ok()?;
-        let c = pd.create_qp(&QpInit { srq: Some(&shared), ..init }).ok()?;
+        let cq = context.cq(16).channel(&channel).create().ok()?;
+        let other = context.cq(4).ignore_overrun().create().ok()?;
+        let init = pd.qp(&cq).recv_cq(&other);
+        let (a, b) = (init.create().ok()?, init.create().ok()?);
+        let shared = pd.create_srq(&SrqInit::new(4).max_sge(2)).ok()?;
+        let c = pd.create_qp(&init.srq(&shared)).ok()?;
         let owned = pd.allocate(PAGE, OPEN).ok()?;
         let heap = canary.register(&pd)?;
         let (window, second) = (pd.alloc_mw().ok()?, pd.alloc_mw().ok()?);
@@ -68,16 +67,16 @@ impl Things {
 
     /// The number of any queue pair in the table.
     fn anybody(&self, chance: &mut Chance) -> u32 {
-        let qps = self.context.device().engine.qps();
+        let qps = &self.context.device.engine.qps;
         let some = chance.below(qps.len() as usize);
         let from = qps.all().skip(some).chain(qps.all().take(some));
-        let found = from.map(|(_, slot)| identity::read(slot).number().get());
+        let found = from.map(|(_, slot)| identity::read(&slot.identity).number().get());
         found.into_iter().find(|&number| number != 0).unwrap_or(0)
     }
 
     /// The memory of any region in the table.
     fn anywhere(&self, chance: &mut Chance) -> RemoteAddr {
-        let mrs = self.context.device().memory.mrs();
+        let mrs = &self.context.device.memory.mrs;
         let some = chance.below(mrs.len() as usize);
         let mut found = mrs.all().skip(some).chain(mrs.all().take(some));
         let found = found.find(|(_, slot)| sync::load(&slot.key) != 0);
@@ -89,8 +88,8 @@ impl Things {
 
     fn post(&mut self, chance: &mut Chance) {
         let sge = |region: &dyn Fn(usize, usize) -> Sge, len| [region(0, len), region(64, 8)];
-        let owned = |at, len| self.owned.sge(at, len).unwrap();
-        let heap = |at, len| self.heap.sge(at, len).unwrap();
+        let owned = |at, len| self.owned.sge(at..at + len).unwrap();
+        let heap = |at, len| self.heap.sge(at..at + len).unwrap();
         let len = 8 * chance.below(8);
         let sges = if chance.one_in(2) { sge(&owned, len) } else { sge(&heap, len) };
         let there = self.anywhere(chance);
@@ -124,7 +123,11 @@ impl Things {
 
     fn look(&mut self) {
         let mut wcs = [Wc::default(); 8];
-        let _ = (self.cq.poll(&mut wcs), self.other.poll(&mut wcs), self.cq.arm(Notify::Next));
+        let _ = (
+            self.cq.poll_into(&mut wcs),
+            self.other.poll_into(&mut wcs),
+            self.cq.arm(Notify::Next),
+        );
         let _ = (self.channel.take_event(), self.context.take_async_event());
     }
 
@@ -132,16 +135,16 @@ impl Things {
         let (a, b, peer) = (self.a.number(), self.b.number(), self.anybody(chance));
         let c = self.c.number();
         match chance.below(18) {
-            0 => drop(self.a.modify(&QpAttr::to(QpState::ERR))),
-            1 => drop(self.b.modify(&QpAttr::to(QpState::SQD).en_sqd_async_notify(true))),
+            0 => drop(self.a.modify(&QpAttr::new().state(QpState::ERR))),
+            1 => drop(self.b.modify(&QpAttr::new().state(QpState::SQD).en_sqd_async_notify(true))),
             2 => drop(self.cq.resize(1 + chance.below(40) as u32)),
-            3 => drop(self.a.modify(&QpAttr::to(QpState::RESET))),
+            3 => drop(self.a.modify(&QpAttr::new().state(QpState::RESET))),
             4 | 5 => drop((self.a.connect_to(b), self.b.connect_to(a))),
             6 | 7 => drop(self.a.connect_to(peer)),
             8 => drop(self.b.connect_to(peer)),
             15 => drop(self.cq.moderate(chance.below(5) as u16, chance.below(2_000) as u16)),
-            10 => drop(self.c.modify(&QpAttr::to(QpState::ERR))),
-            11 => drop(self.c.modify(&QpAttr::to(QpState::RESET))),
+            10 => drop(self.c.modify(&QpAttr::new().state(QpState::ERR))),
+            11 => drop(self.c.modify(&QpAttr::new().state(QpState::RESET))),
             12 | 13 => drop((self.a.connect_to(c), self.c.connect_to(a))),
             14 => drop(self.c.connect_to(peer)),
             9 => drop(self.channel.block(Some(Instant::now() + Duration::from_millis(1)))),

@@ -149,7 +149,7 @@ fn x07_a_call_that_the_system_refuses_is_told_with_its_object_and_what_to_do() {
 #[test]
 fn x01_who_comes_second_is_told_which_limits_are_in_force() {
     let name = format!("abi-{}-limits", process::id());
-    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let limits = Limits::default().queue_pairs(64);
     let _first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
     for (asked, told) in [("queue_pairs=64", 0), ("queue_pairs=128", 1)] {
         let environment = [("RXE_LOOP_FABRIC", &*name), ("RXE_LOOP_LIMITS", asked)];

@@ -98,6 +98,12 @@ fn q01_what_nobody_knows_or_has_is_told_and_changes_nothing() {
     for path_mtu in [0, 6, u32::MAX] {
         refused(ibv_qp_attr { path_mtu, ..right }, M::empty(), libc::EINVAL);
     }
+    for min_rnr_timer in [32, u8::MAX] {
+        refused(ibv_qp_attr { min_rnr_timer, ..right }, M::MIN_RNR_TIMER, libc::EINVAL);
+    }
+    for timeout in [32, u8::MAX] {
+        refused(ibv_qp_attr { timeout, ..right }, M::TIMEOUT, libc::EINVAL);
+    }
     for bit in [21, 24, 26, 30] {
         refused(right, M::from_bits_retain(1 << bit), libc::EINVAL);
     }

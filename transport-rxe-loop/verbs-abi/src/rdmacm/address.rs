@@ -68,7 +68,7 @@ pub fn tell_path(id: &Slot<Id>) -> Result<(), Errno> {
         numb_path: 1,
         pkey: port::PKEY.to_be(),
         mtu_selector: 2,
-        mtu: port::mtu(port.mtu) as u8,
+        mtu: port.mtu.number() as u8,
         ..ibv_sa_path_rec::ZEROED
     };
     let traffic_class = id.with(|id| Ok::<_, Errno>(id.cm()?.tos()))??;

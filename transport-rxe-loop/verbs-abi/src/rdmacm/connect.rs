@@ -131,21 +131,18 @@ fn param<'a>(
     given: Option<&rdma_conn_param>,
     private_data: &'a [u8],
 ) -> ConnParam<&'a [u8]> {
-    let default = ConnParam { retry_count: 7, ..ConnParam::new(0, private_data) };
-    let param = given.map_or(default, |param| ConnParam {
-        qp_num: param.qp_num & 0xff_ffff,
-        srq: param.srq != 0,
-        private_data,
-        responder_resources: param.responder_resources,
-        initiator_depth: param.initiator_depth,
-        flow_control: param.flow_control != 0,
-        retry_count: param.retry_count,
-        rnr_retry_count: param.rnr_retry_count,
-    });
-    match qp::number_and_srq(slot) {
-        Some((qp_num, srq)) => ConnParam { qp_num, srq, ..param },
-        None => param,
-    }
+    let (qp_num, srq) = qp::number_and_srq(slot)
+        .or_else(|| given.map(|param| (param.qp_num & 0xff_ffff, param.srq != 0)))
+        .unwrap_or_default();
+    let of_queue_pair = ConnParam::new(qp_num, private_data).srq(srq);
+    given.map_or(of_queue_pair.retry_count(7), |param| {
+        of_queue_pair
+            .responder_resources(param.responder_resources)
+            .initiator_depth(param.initiator_depth)
+            .flow_control(param.flow_control != 0)
+            .retry_count(param.retry_count)
+            .rnr_retry_count(param.rnr_retry_count)
+    })
 }
 
 /// `rdma_connect(3)`. The private data of `rdma_create_ep` comes before that of the call. -1 with EINVAL: the route is not
@@ -253,7 +250,9 @@ pub fn set_option(
     let number = || value.bytes(len).map(|bytes| c_int::from_ne_bytes(bytes) != 0);
     let option = match (level.cast_unsigned(), option.cast_unsigned()) {
         (RDMA_OPTION_ID, RDMA_OPTION_ID_TOS) => IdOption::Tos(byte()?),
-        (RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT) => IdOption::AckTimeout(byte()?),
+        (RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT) => {
+            IdOption::AckTimeout(modify::ack_timeout(byte()?)?)
+        }
         (RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR) => IdOption::ReuseAddr(number()?),
         (RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY) => IdOption::AfOnly(number()?),
         _ => return Err(Errno::of(libc::ENOSYS)),

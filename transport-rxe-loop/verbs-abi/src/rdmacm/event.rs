@@ -189,7 +189,7 @@ fn own_param(event: &CmEvent, data: &Data, arg: u64) -> rdma_conn_param {
 fn ud_param(event: &CmEvent, data: &Data, qkey: u32) -> Result<rdma_ud_param, Errno> {
     let port = address::of_device()?;
     let ((private_data, private_data_len), qp_num) = (data.parts(), event.param.qp_num);
-    let ah_attr = ah::attr(&AddressVector::of(&port, port.gid, port.lid));
+    let ah_attr = ah::attr(&AddressVector::new(&port, port.gid, port.lid));
     Ok(rdma_ud_param { private_data, private_data_len, ah_attr, qp_num, qkey })
 }
 

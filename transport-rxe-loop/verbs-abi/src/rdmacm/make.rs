@@ -4,10 +4,10 @@
 use std::mem::{offset_of, replace};
 use std::ptr;
 
+use cq_verbs::setup::QpType;
 use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
 
 use crate::errno::Errno;
-use crate::qp;
 use crate::raw::{Functions, Out, Slot};
 use crate::rdmacm::address;
 use crate::rdmacm::channel;
@@ -44,7 +44,7 @@ pub fn create(
     if ![RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB].contains(&ps) {
         return Err(Errno::OPNOTSUPP);
     }
-    let (space, of) = (PortSpace(ps as u16), qp::type_of_c(qp_type)?);
+    let (space, of) = (PortSpace(ps as u16), QpType(qp_type));
     device(functions)?;
     on_channel(channel, |on| {
         let cm = on.with(|on| CmId::new(&on.0, space, of))??;

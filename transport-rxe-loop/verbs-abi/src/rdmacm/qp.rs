@@ -174,7 +174,7 @@ pub fn enter(id: &Slot<Id>, to: QpState, rd_atomic: Option<u8>) -> Result<(), Er
 /// Changes it to ERR, if there is one.
 pub fn fail(id: &Slot<Id>) {
     // One that is in RESET stays.
-    let _ = change(qp_of(id), &QpAttr::to(QpState::ERR));
+    let _ = change(qp_of(id), &QpAttr::new().state(QpState::ERR));
 }
 
 /// Brings it to RTS, to answer a request with these parameters.

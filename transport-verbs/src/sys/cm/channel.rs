@@ -85,16 +85,13 @@ unsafe fn copy(event: NonNull<rdma_cm_event>) -> (CmEvent, Option<RawId>) {
         }
         .to_vec(),
     };
-    let param = ConnParam {
-        qp_num: conn.qp_num,
-        srq: conn.srq != 0,
-        private_data,
-        responder_resources: conn.responder_resources,
-        initiator_depth: conn.initiator_depth,
-        flow_control: conn.flow_control != 0,
-        retry_count: conn.retry_count,
-        rnr_retry_count: conn.rnr_retry_count,
-    };
+    let param = ConnParam::new(conn.qp_num, private_data)
+        .srq(conn.srq != 0)
+        .responder_resources(conn.responder_resources)
+        .initiator_depth(conn.initiator_depth)
+        .flow_control(conn.flow_control != 0)
+        .retry_count(conn.retry_count)
+        .rnr_retry_count(conn.rnr_retry_count);
     let copied = CmEvent { kind: EventKind(raw.event), status: Status(raw.status), param };
     let is_request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
     // SAFETY: a request's identifier is who takes the event's to destroy; no other's is taken charge of.

@@ -43,8 +43,8 @@ fn constants() -> Vec<(String, u32)> {
     let newer = NEWER.map(|it| format!("IBV_WC_{}", it.name().unwrap()));
     // Flushing came with later headers, too.
     all.retain(|(name, _)| !newer.contains(name) && !name.starts_with("IBV_ACCESS_FLUSH_"));
-    for (name, qp_type) in [("RC", QpType::Rc), ("UC", QpType::Uc), ("UD", QpType::Ud)] {
-        all.push((format!("IBV_QPT_{name}"), qp_type as u32));
+    for (name, qp_type) in [("RC", QpType::RC), ("UC", QpType::UC), ("UD", QpType::UD)] {
+        all.push((format!("IBV_QPT_{name}"), qp_type.0));
     }
     all.push(("IBV_ACCESS_OPTIONAL_RANGE".into(), Access::OPTIONAL.bits()));
     all.push(("IBV_LINK_LAYER_ETHERNET".into(), crate::sys::port::LINK_LAYER_ETHERNET.into()));

@@ -33,7 +33,7 @@ impl Device {
     /// Posts a list whose request `refused` is not handed over.
     fn post(&self, list: &[RecvWr<'_>], refused: usize) -> Result<(), Failure> {
         let make = |wr: &RecvWr<'_>, _: &mut MaybeUninit<_>| match wr.wr_id == refused as u64 {
-            true => Err(Refused::WrongState),
+            true => Err(WrError::WrongState),
             false => Ok(recv_wr(wr)),
         };
         // SAFETY: `take` reads the chain and keeps nothing.

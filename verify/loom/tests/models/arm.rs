@@ -59,7 +59,7 @@ impl Plan {
 fn race(plan: Plan, arms: &[Notify]) {
     let events = EventCount::default();
     let (mut producer, mut consumer) =
-        HeapCq::new(plan.capacity).unwrap().split_with(events.clone());
+        HeapCq::new(plan.capacity as usize).unwrap().split_with(events.clone());
     let producer = thread::spawn(move || {
         for what in plan.pushes {
             let solicited = what.sent_solicited();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cq_core::queue::Tail;
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
-use cq_verbs::budget::{Budget, Budgeted, Overdrawn, Reserved};
+use cq_verbs::budget::{Budget, Budgeted, OverdrawnError, Reserved};
 use cq_verbs::post::{Post, PostError};
 use cq_verbs::sync::Site;
 use cq_verbs::wr::{RecvWr, SendWr};
@@ -37,7 +37,7 @@ impl Post for Pair {
 }
 
 /// A queue pair with one request.
-fn create(budget: &Shared) -> Result<Reserved<Pair, Shared, 1>, Overdrawn> {
+fn create(budget: &Shared) -> Result<Reserved<Pair, Shared, 1>, OverdrawnError> {
     Reserved::create([(budget, 1)], || Ok::<_, Infallible>(Pair)).map(|Ok(created)| created)
 }
 
@@ -53,7 +53,7 @@ fn poll(queue: &Queue, budget: impl FnOnce(&Shared)) {
     budget(cq.budget());
     let (mut buffer, mut next) = ([Wc::default(); 2], 1);
     for _ in 0..2 {
-        let count = cq.poll(&mut buffer).expect("the queue never overruns");
+        let count = cq.poll_into(&mut buffer).expect("the queue never overruns");
         for wc in &buffer[..count] {
             expect(wc, next);
             next += 1;

@@ -37,7 +37,7 @@ fn arm_and_take(consumer: &mut impl ArmWc, events: &mut impl Events) -> bool {
     }
     let woken = events.take_event().unwrap().is_some();
     if woken {
-        consumer.poll(&mut [Wc::default(); 4]).unwrap();
+        consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
     }
     woken && consumer.arm(Notify::Next).unwrap() == Armed::Armed
 }

@@ -19,7 +19,7 @@ const TOO_EARLY: &str = "the end came before a stored completion";
 fn drain<C: PollCq<Entry: Modelled>>(consumer: &mut C, taken: &mut Taken) {
     let mut buffer = [C::Entry::numbered(0); 2];
     loop {
-        match consumer.poll(&mut buffer) {
+        match consumer.poll_into(&mut buffer) {
             Ok(0) => thread::yield_now(),
             Ok(count) => taken.add(&buffer[..count]),
             Err(error) => return assert_eq!(error, PollError::Closed),

@@ -36,7 +36,7 @@ struct World {
 impl World {
     fn new(without: Without) -> Arc<Self> {
         Arc::new(Self {
-            lock: Lock::new(),
+            lock: Lock::default(),
             owners: [0; 2].map(AtomicU8::new),
             memory: Default::default(),
             victim: Mortal::default(),

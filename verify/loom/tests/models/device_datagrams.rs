@@ -50,7 +50,7 @@ impl Target {
     /// In RTS, with so many receives.
     fn with_receives(count: u64) -> Arc<Self> {
         let target = Receiver::with_receives(count);
-        Arc::new(Self { target, receive_lock: Lock::new(), waiting: Mortal::default() })
+        Arc::new(Self { target, receive_lock: Lock::default(), waiting: Mortal::default() })
     }
 
     /// Somebody brings a datagram.

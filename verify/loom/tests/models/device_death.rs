@@ -59,7 +59,7 @@ impl Pair {
             receives: Receives::default(),
             in_flight: InFlight::default(),
             noted: AtomicU32::new(0),
-            fanin: Fanin::new(),
+            fanin: Fanin::default(),
             cq: Queue::new(4),
             initiator: Mortal::default(),
         };
@@ -147,7 +147,7 @@ impl Pair {
 
 fn poll(consumer: &mut RawConsumer<'_>, came: &mut Vec<Wc>) {
     let mut buffer = [Wc::default(); 4];
-    let count = consumer.poll(&mut buffer).unwrap();
+    let count = consumer.poll_into(&mut buffer).unwrap();
     came.extend(&buffer[..count]);
 }
 

@@ -51,7 +51,7 @@ struct World {
 impl World {
     fn new(fault: Fault) -> Arc<Self> {
         let world = Self {
-            fanin: Fanin::new(),
+            fanin: Fanin::default(),
             queue: Queue::new(4),
             moderation: Moderation::default(),
             victim: Mortal::default(),

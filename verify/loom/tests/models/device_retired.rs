@@ -56,7 +56,7 @@ fn replace_during(numbers: &'static [usize], copies: usize, looks: usize) {
         .iter()
         .map(|&number| spawn(&known, move |known| (0..copies).for_each(|_| known.copy(number))))
         .collect();
-    let mut retired = Retired::new();
+    let mut retired = Retired::default();
     known.replace(&mut retired);
     (0..looks).for_each(|_| _ = known.tidy(&mut retired));
     if looks == 0 {

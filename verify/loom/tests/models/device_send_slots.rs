@@ -58,7 +58,7 @@ impl Sends {
     /// Polls until there was the completion.
     fn poll(&self) {
         let mut consumer = self.cq.consumer(0);
-        while consumer.poll(&mut [Wc::default(); 2]) == Ok(0) {
+        while consumer.poll_into(&mut [Wc::default(); 2]) == Ok(0) {
             thread::yield_now();
         }
         self.polled.count(consumer.position());

@@ -69,11 +69,11 @@ fn answer(plan: Plan, wakes: Wakes) -> bool {
         lived
     });
     channel.sleep();
-    let came = consumer.poll(&mut [Wc::default()]).unwrap();
+    let came = consumer.poll_into(&mut [Wc::default()]).unwrap();
     if came > 0 && plan.death == u32::MAX {
         ends.sender.push(RECEIVER, &[entry(1, 0)], SILENT);
         let mut completions = [Wc::default(); 2];
-        assert_eq!(ends.sender.consumer(0).poll(&mut completions), Ok(2), "{EARLY}");
+        assert_eq!(ends.sender.consumer(0).poll_into(&mut completions), Ok(2), "{EARLY}");
         assert_eq!(completions.map(|wc| wc.qp_num()), [0, 1], "{EARLY}");
     }
     sender.join().unwrap()

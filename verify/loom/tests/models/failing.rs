@@ -44,7 +44,7 @@ fn fail_asleep<P: 'static, C: ArmWc + 'static>(
 ) {
     let shared = Arc::new(SharedCq::new(CompletionQueue::new(consumer)));
     let fails = spawn((&channel, &shared), move |(channel, shared)| {
-        fail(shared.lock().transport());
+        fail(shared.lock().get_mut());
         channel.hang_up();
     });
     assert_eq!(shared.wait(&mut [Wc::default()], &mut channel, None), Err(FAILED));
@@ -79,7 +79,7 @@ fn o03_an_end_that_was_reported_stays() {
             producer
         });
         consumer.fail();
-        let mut poll = || consumer.poll(&mut [Wc::default()]);
+        let mut poll = || consumer.poll_into(&mut [Wc::default()]);
         // The second one is stored if the first has been polled, and the failure not been seen.
         let reported = (0..3).find_map(|_| poll().err()).unwrap();
         let producer = overruns.join().unwrap();

@@ -25,7 +25,7 @@ fn pair(number: u64) -> [u64; 2] {
 
 fn taken_in_place<E: Entry + PartialEq>(shape: Shape<E>) {
     let Shape { capacity, entries, batch, make } = shape;
-    let (mut producer, mut consumer) = HeapCq::of_entries(capacity).unwrap().split();
+    let (mut producer, mut consumer) = HeapCq::of_entries(capacity as usize).unwrap().split();
     let producer = thread::spawn(move || {
         for number in 1..=entries {
             while let Err(error) = producer.push(&make(number)) {

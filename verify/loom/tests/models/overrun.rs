@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::queue::{Dropped, End, HeapCq, Tail};
+use cq_core::queue::{DroppedError, End, HeapCq, Tail};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
@@ -51,11 +51,11 @@ fn raw(shape: Shape) {
 
 /// A queue in memory of its own. Entries come numbered.
 fn own<E: Modelled>(shape: Shape) {
-    let queue = HeapCq::<E>::with_slots(shape.promised, shape.storage).unwrap();
+    let queue = HeapCq::<E>::with_slots(shape.promised as usize, shape.storage).unwrap();
     let (mut producer, mut consumer) = queue.split();
     let push = move |number| producer.push_or_overrun(&E::numbered(number));
     overrun::<E, _>(shape, push, |buffer, taken| {
-        let count = consumer.poll(buffer)?;
+        let count = consumer.poll_into(buffer)?;
         for entry in &buffer[..count] {
             *taken += 1;
             expect(entry, *taken);
@@ -64,7 +64,7 @@ fn own<E: Modelled>(shape: Shape) {
     });
 }
 
-fn overrun<E: Modelled, P: FnMut(u64) -> Result<(), Dropped> + 'static>(
+fn overrun<E: Modelled, P: FnMut(u64) -> Result<(), DroppedError> + 'static>(
     shape: Shape,
     push: P,
     mut take: impl FnMut(&mut [E], &mut u64) -> Result<usize, PollError>,
@@ -92,7 +92,7 @@ fn overrun<E: Modelled, P: FnMut(u64) -> Result<(), Dropped> + 'static>(
 }
 
 /// Says how many were dropped, and gives back who pushed, so that the queue is not closed.
-fn produce<P: FnMut(u64) -> Result<(), Dropped>>(
+fn produce<P: FnMut(u64) -> Result<(), DroppedError>>(
     mut push: P,
     stored: &AtomicU64,
     shape: Shape,
@@ -104,7 +104,7 @@ fn produce<P: FnMut(u64) -> Result<(), Dropped>>(
                 assert_eq!(refused, 0, "stored after the overrun");
                 stored.fetch_add(1, SeqCst);
             }
-            Err(Dropped { lost, end }) => {
+            Err(DroppedError { lost, end }) => {
                 refused += 1;
                 let overrun = End::Overrun { dropped: refused };
                 assert_eq!((lost, end), (1, overrun), "counted wrongly");

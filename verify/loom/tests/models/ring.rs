@@ -39,7 +39,7 @@ impl Shape {
 
 /// A queue in memory of its own.
 fn fifo<E: Modelled>(shape: Shape) {
-    let queue = HeapCq::<E>::with_slots(shape.promised(), shape.capacity).unwrap();
+    let queue = HeapCq::<E>::with_slots(shape.promised() as usize, shape.capacity).unwrap();
     let (mut producer, consumer) = queue.split();
     run(shape, move |batch: &[E]| producer.push_batch(batch), consumer, |consumer| consumer);
 }
@@ -74,7 +74,7 @@ fn run<C: PollCq<Entry: Modelled>>(
     let mut buffer = vec![C::Entry::numbered(0); shape.batch];
     let mut last = 0;
     while last < shape.entries {
-        let count = consumer.poll(&mut buffer).unwrap();
+        let count = consumer.poll_into(&mut buffer).unwrap();
         for entry in &buffer[..count] {
             last += 1;
             expect(entry, last);
@@ -87,7 +87,7 @@ fn run<C: PollCq<Entry: Modelled>>(
         }
     }
     let _producer = producer.join().unwrap();
-    assert_eq!(consumer.poll(&mut buffer), Ok(0), "an entry that nobody pushed");
+    assert_eq!(consumer.poll_into(&mut buffer), Ok(0), "an entry that nobody pushed");
 }
 
 /// Gives back who pushed, so that the queue is not closed yet.

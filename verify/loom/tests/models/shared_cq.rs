@@ -31,9 +31,9 @@ struct Transport {
 impl PollCq for Transport {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut consumer = self.storage.queue.consumer(self.position);
-        let count = consumer.poll(out)?;
+        let count = consumer.poll_into(out)?;
         self.position = consumer.position();
         for wc in &out[..count] {
             expect(wc, self.storage.taken.fetch_add(1, SeqCst) + 1);

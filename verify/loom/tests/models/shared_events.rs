@@ -40,7 +40,7 @@ impl What {
 
 /// The consumer arms, for more each time, while all push. What was pushed is what each arm is for.
 fn race(arms: &[Notify], pushes: &'static [What]) {
-    let (queue, events) = (HeapCq::new(pushes.len() as u32).unwrap(), EventCount::default());
+    let (queue, events) = (HeapCq::new(pushes.len()).unwrap(), EventCount::default());
     let (last, mut consumer) = queue.split_with(events.clone());
     let push = |(which, what): (u64, &'static What)| {
         spawn(&last, move |mut producer| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::mpsc::{HeapCq, NewRing, PushError, Ring, SharedConsumer, SharedProducer};
-use cq_core::queue::{Channel as MayRaise, Tagged};
+use cq_core::queue::{QueueChannel as MayRaise, Tagged};
 use cq_core::sync::Site;
 use cq_core::transport::{Arm, Armed, Events, Notify, PollCq};
 use cq_core::wc::Wc;
@@ -42,7 +42,7 @@ fn resize_anew<C>(consumer: &mut SharedConsumer<'static, Wc, C>, resized: &Resiz
 
 fn take(consumer: &mut SharedConsumer<'_>, taken: &mut Taken) {
     let mut buffer = [Wc::default(); 4];
-    let count = consumer.poll(&mut buffer).unwrap();
+    let count = consumer.poll_into(&mut buffer).unwrap();
     taken.add(&buffer[..count]);
 }
 
@@ -84,8 +84,8 @@ fn resize_and_sleep() {
             producer
         })
     });
-    let _may_have_missed = cq.transport().arm(Notify::Solicited).unwrap();
-    resize_anew(cq.transport(), &resized);
+    let _may_have_missed = cq.get_mut().arm(Notify::Solicited).unwrap();
+    resize_anew(cq.get_mut(), &resized);
     let (mut taken, mut buffer) = (Taken::default(), [Wc::default(); 2]);
     loop {
         let count = take_some(&mut cq, &mut channel, Notify::Solicited, &mut buffer).unwrap();

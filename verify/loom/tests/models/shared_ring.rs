@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cq_core::queue::mpsc::{HeapCq, OverrunError, SharedConsumer, SharedProducer};
-use cq_core::queue::{Dropped, End, Position};
+use cq_core::queue::{DroppedError, End, Position};
 use cq_core::sync::Site;
 use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
@@ -46,7 +46,7 @@ impl Shape {
 
 /// Both push all they have, whether there is room or not.
 fn overrun<E: Modelled>(shape: Shape) {
-    let queue = HeapCq::<E>::starting_at(shape.capacity as u32, shape.start).unwrap();
+    let queue = HeapCq::<E>::starting_at(shape.capacity, shape.start).unwrap();
     let (last, mut consumer) = queue.split();
     let producers = [0, 1].map(|which| {
         spawn(&last, move |mut producer| (produce(which, &mut producer, shape), producer))
@@ -70,7 +70,7 @@ fn overrun<E: Modelled>(shape: Shape) {
             Err(PollError::Overrun { dropped: Some(most) })
         }
     };
-    assert_eq!(consumer.poll(&mut [E::numbered(0)]), end);
+    assert_eq!(consumer.poll_into(&mut [E::numbered(0)]), end);
 }
 
 /// Polls once. After an error there must be nothing more.
@@ -80,7 +80,7 @@ fn take<E: Modelled>(
     failed: bool,
 ) -> Result<usize, PollError> {
     let mut buffer = [E::numbered(0); 2];
-    let count = consumer.poll(&mut buffer)?;
+    let count = consumer.poll_into(&mut buffer)?;
     assert!(!failed || count == 0, "{TOO_EARLY}");
     taken.add(&buffer[..count]);
     Ok(count)
@@ -99,7 +99,10 @@ fn produce<E: Modelled>(
         nth += batch as u64;
         match producer.push_batch_or_overrun(&entries) {
             Ok(()) => assert!(refused.is_empty(), "{TOO_LATE}"),
-            Err(OverrunError::Dropped(Dropped { lost, end: End::Overrun { dropped: total } })) => {
+            Err(OverrunError::Dropped(DroppedError {
+                lost,
+                end: End::Overrun { dropped: total },
+            })) => {
                 assert!(lost as usize == batch || refused.is_empty(), "{TOO_LATE}");
                 refused.extend(total + 1 - lost..=total);
             }
@@ -152,7 +155,7 @@ fn o03_every_entry_reserved_is_handed_out_before_the_error() {
 /// one, and pushes it at once.
 fn reserved(start: Position) {
     let credits = Arc::new([0, 1].map(|_| Credit::new(false)));
-    let (last, mut consumer) = HeapCq::starting_at(PRODUCERS as u32, start).unwrap().split();
+    let (last, mut consumer) = HeapCq::starting_at(PRODUCERS, start).unwrap().split();
     let mut taken = Taken::default();
     (0..).take(PRODUCERS).for_each(|which| last.clone().push(&of(which, 1)).unwrap());
     let producers = [0, 1].map(|which| {
@@ -167,7 +170,7 @@ fn reserved(start: Position) {
 
     for credit in &*credits {
         let mut buffer = [Wc::default()];
-        assert_eq!(consumer.poll(&mut buffer), Ok(1));
+        assert_eq!(consumer.poll_into(&mut buffer), Ok(1));
         taken.add(&buffer);
         credit.store(true, Release);
     }
@@ -190,7 +193,7 @@ fn o07_what_was_reserved_never_overruns() {
 /// the second one, who never met the consumer, then finds a tail that fits the new head only.
 fn reserved_by_an_old_copy() {
     let credit = Arc::new(Credit::new(false));
-    let (mut producer, mut consumer) = HeapCq::new(2 * PRODUCERS as u32).unwrap().split();
+    let (mut producer, mut consumer) = HeapCq::new(2 * PRODUCERS).unwrap().split();
     let mut second = producer.clone();
     producer.push_batch(&[1, 2].map(|nth| of(0, nth))).unwrap();
     let first = spawn((&credit, &producer), |(credit, mut producer)| {
@@ -203,7 +206,7 @@ fn reserved_by_an_old_copy() {
         second.push_batch(&[1, 2].map(|nth| of(1, nth))).expect(WITHIN);
         second
     });
-    assert_eq!(consumer.poll(&mut [Wc::default(); 2]), Ok(2));
+    assert_eq!(consumer.poll_into(&mut [Wc::default(); 2]), Ok(2));
     credit.store(true, Release);
     let _producers = [first, second].map(|producer| producer.join().unwrap());
 }
@@ -222,7 +225,7 @@ fn high_water() {
     let mut out = [Wc::default()];
     for nth in 0..4 {
         last.push(&of(0, nth)).unwrap();
-        assert_eq!(consumer.poll(&mut out), Ok(1));
+        assert_eq!(consumer.poll_into(&mut out), Ok(1));
     }
     let producers = producers.map(|(which, mut producer)| {
         thread::spawn(move || {
@@ -231,10 +234,10 @@ fn high_water() {
             producer
         })
     });
-    consumer.poll(&mut [Wc::default(); 2]).unwrap();
+    consumer.poll_into(&mut [Wc::default(); 2]).unwrap();
     for producer in producers {
         let mut producer = producer.join().unwrap();
-        assert!(producer.high_water() <= 2, "{NEVER_WAS}");
+        assert!(producer.measure_high_water() <= 2, "{NEVER_WAS}");
     }
 }
 

@@ -22,7 +22,7 @@ struct Shape {
 
 fn sleep_and_take<E: Modelled>(shape: Shape) {
     let mut channel = Channel::new(1);
-    let queue = HeapCq::<E>::of_entries(shape.capacity).unwrap();
+    let queue = HeapCq::<E>::of_entries(shape.capacity as usize).unwrap();
     let (mut producer, consumer) = queue.split_with(channel.clone());
     let producer = spawn(&channel, move |channel| {
         let refused = |&number: &u64| {

@@ -52,11 +52,11 @@ pub fn faults(libraries: &[&Package], dependencies: &[&Package]) -> Vec<String> 
 }
 
 /// Whether a library's manifest has each of what it should have.
-fn lacks(package: &Package) -> [(bool, &'static str); 7] {
+fn lacks(package: &Package) -> [(bool, &'static str); 8] {
     let is_short = |word: &String| word.len() <= 20 && word.is_ascii() && !word.contains(' ');
     let are_few = |words: &[String]| (1..=5).contains(&words.len());
     let (keywords, categories) = (&package.keywords, &package.categories);
-    let docs = &package.metadata["docs"]["rs"]["targets"];
+    let docs = &package.metadata["docs"]["rs"];
     [
         (package.description.is_some(), "a description"),
         (package.license.is_some(), "a license"),
@@ -64,7 +64,11 @@ fn lacks(package: &Package) -> [(bool, &'static str); 7] {
         (package.rust_version.is_some(), "a rust-version"),
         (are_few(keywords) && keywords.iter().all(is_short), "keywords: one to five short ones"),
         (are_few(categories), "categories: one to five"),
-        (docs.as_array().is_some_and(|targets| !targets.is_empty()), "targets for docs.rs"),
+        (
+            docs["targets"].as_array().is_some_and(|targets| !targets.is_empty()),
+            "targets for docs.rs",
+        ),
+        (docs["all-features"] == true, "all-features for docs.rs"),
     ]
 }
 
@@ -79,7 +83,7 @@ mod tests {
             "name": name, "version": "1.0.0", "id": name, "publish": publish, "dependencies": [], "targets": [],
             "features": {}, "manifest_path": "Cargo.toml", "rust_version": rust_version, "description": "is one",
             "license": "MIT", "readme": "README.md", "keywords": ["one"], "categories": ["one"],
-            "metadata": { "docs": { "rs": { "targets": ["x86_64-unknown-linux-gnu"] } } },
+            "metadata": { "docs": { "rs": { "targets": ["x86_64-unknown-linux-gnu"], "all-features": true } } },
         })
     }
 

@@ -108,7 +108,7 @@ fn o03_an_overrun_drops_what_comes_after_so_many_and_stays() {
     assert_eq!([poll(&mut queue), poll(&mut queue)], ["1", "Overrun { dropped: Some(3) }"]);
     assert_eq!(queue.arm(Notify::Next), Ok(Armed::MayHaveMissed), "or it would be slept over");
     assert_eq!(poll(&mut queue), five);
-    assert_eq!(queue.poll(&mut []), Ok(0), "P6");
+    assert_eq!(queue.poll_into(&mut []), Ok(0), "P6");
     assert_eq!(queue.injected().to_string(), "seed 1, 5 dropped");
     // A queue that may hold nothing overruns at once, but not before something has come.
     let script = Script::new(KEY).on_arm(Ok(Armed::Armed)).on_poll(Ok(&[wc(1, 5)]));
@@ -132,7 +132,7 @@ fn p06_empty_buffer_gets_nothing_and_counts_for_nothing() {
     let script = four();
     let mut queue = injector(&script, &faults().delay(When::nth(1), 1));
     for found in ["2, 4", "1, 3"] {
-        assert_eq!(queue.poll(&mut []), Ok(0));
+        assert_eq!(queue.poll_into(&mut []), Ok(0));
         assert_eq!(poll(&mut queue), found);
     }
 }
@@ -142,7 +142,7 @@ fn q02_a_queue_pair_that_was_reset_completes_again_and_leaves_the_others_flushed
     let script = four().on_poll(Ok(&[wc(5, 6)]));
     let plan = faults().fail(When::nth(1), RETRY).fail(When::nth(2), RETRY);
     let (mut queue, mut buffer) = (injector(&script, &plan), [Wc::default(); 2]);
-    assert_eq!(queue.poll(&mut buffer), Ok(2));
+    assert_eq!(queue.poll_into(&mut buffer), Ok(2));
     assert_eq!(buffer.map(|wc| wc.status()), [RETRY; 2]);
     queue.recover(6);
     assert_eq!([poll(&mut queue), poll(&mut queue)], ["3 WR_FLUSH_ERR, 4", "5"]);
@@ -153,7 +153,7 @@ fn c04_what_a_failure_leaves_undefined_is_poison() {
     let script = four();
     let mut queue = injector(&script, &faults().fail(When::always(), RETRY));
     let mut buffer = [Wc::default(); 2];
-    assert_eq!(queue.poll(&mut buffer), Ok(2));
+    assert_eq!(queue.poll_into(&mut buffer), Ok(2));
     for (is, was) in buffer.iter().zip([wc(1, 5), wc(2, 6)]) {
         let failed = is.result().unwrap_err();
         assert_eq!((failed.wr_id(), failed.qp_num()), (was.wr_id(), was.qp_num()));
@@ -234,9 +234,9 @@ fn n06_o03_a_failure_of_the_queue_comes_after_what_is_held_back_and_is_not_slept
 fn p01_without_faults_no_more_is_taken_than_was_asked_for() {
     let script = four();
     let mut queue = FaultInjector::<_, 2>::new(&script, &faults());
-    assert_eq!(queue.poll(&mut [Wc::default(); 3]), Ok(3));
+    assert_eq!(queue.poll_into(&mut [Wc::default(); 3]), Ok(3));
     assert_eq!(script.calls(), [Call::Poll(2), Call::Poll(1)]);
-    assert_eq!(poll(queue.transport()), "4");
+    assert_eq!(poll(queue.get_mut()), "4");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn what_may_leave_late_or_not_at_all_is_taken_ahead_and_nothing_else() {
     for (plan, taken) in plans {
         let script = three();
         let mut queue = FaultInjector::<_, 2>::new(&script, &plan);
-        assert_eq!(queue.poll(&mut [Wc::default()]), Ok(1));
+        assert_eq!(queue.poll_into(&mut [Wc::default()]), Ok(1));
         assert_eq!(script.calls(), [Call::Poll(taken)], "{plan:?}");
     }
 }

@@ -40,7 +40,7 @@ fn injector<'a>(script: &'a Script<16>, faults: &Faults) -> FaultInjector<&'a Sc
 /// What a poll into a slice of eight finds: the numbers of completions, with the statuses of those that failed; or an error.
 fn poll(queue: &mut impl PollWc) -> String {
     let mut buffer = [Wc::default(); 8];
-    let found = match queue.poll(&mut buffer) {
+    let found = match queue.poll_into(&mut buffer) {
         Ok(count) => &buffer[..count],
         Err(error) => return format!("{error:?}"),
     };

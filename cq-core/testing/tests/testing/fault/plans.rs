@@ -30,6 +30,11 @@ fn dice_fall_on_every_side_and_alike_for_the_same_seed() {
         assert!(thrown.iter().all(|&side| side < end), "of {end}");
         assert_eq!(thrown, throw(Dice::new(7), end));
     }
+    assert_eq!(
+        throw(Dice::new(0), 1 << 32)[..3],
+        [0xe220_a839, 0x6e78_9e6a, 0x06c4_5d18],
+        "SplitMix64"
+    );
     assert!(throw(Dice::new(7), 1 << 32).iter().any(|&side| side > 1 << 31));
     let mut dice = Dice::new(7);
     let forks = [dice.fork(), dice.fork(), dice].map(|dice| throw(dice, 6));
@@ -48,9 +53,9 @@ fn an_occasion_counts_what_is_of_its_queue_pair() {
 fn an_injector_leads_to_its_transport() {
     let script = Script::new(KEY).on_poll(Ok(&[wc(1, 5)])).on_event(Ok(KEY));
     let mut queue = injector(&script, &faults());
-    assert_eq!(poll(queue.transport()), "1");
+    assert_eq!(poll(queue.get_mut()), "1");
     assert_eq!(queue.key(), KEY);
-    assert_eq!(queue.into_transport().take_event(), Ok(Some(KEY)));
+    assert_eq!(queue.into_inner().take_event(), Ok(Some(KEY)));
     assert_eq!(FaultInjector::<_, 0>::new((), &Faults::seeded(3)).injected().seed, 3);
 }
 

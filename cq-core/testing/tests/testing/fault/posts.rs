@@ -4,7 +4,7 @@ use cq_testing::fault::{FaultInjector, Faults, When};
 
 use super::*;
 
-const FULL: Refused = Refused::QueueFull;
+const FULL: WrError = WrError::QueueFull;
 
 fn sends<const N: usize>(first: u64) -> [SendWr<'static>; N] {
     std::array::from_fn(|nth| SendWr::send(first + nth as u64, &[]))
@@ -46,7 +46,7 @@ fn q04_of_a_list_the_device_gets_what_stands_before_the_refused_one_if_anything(
                 let mut qp = FaultInjector::<_, 0>::new(Lists::default(), &plan);
                 assert_eq!(qp.$post(&$list), Err(PostError { posted, why: FULL }));
                 assert_eq!([qp.$other(&$others), qp.$post(&$list)], [Ok(()), Ok(())], "once");
-                assert_eq!(qp.transport().0, expected);
+                assert_eq!(qp.get_mut().0, expected);
                 assert_eq!(qp.injected().to_string(), "seed 1, 1 refused");
             };
         }
@@ -57,7 +57,7 @@ fn q04_of_a_list_the_device_gets_what_stands_before_the_refused_one_if_anything(
 
 #[test]
 fn q04_what_the_device_refuses_is_no_occasion() {
-    const INJECTED: Refused = Refused::WrongState;
+    const INJECTED: WrError = WrError::WrongState;
     let script = Script::new(KEY).on_send(Ok(1)).on_send(Err(FULL));
     let mut qp = injector(&script, &faults().refuse_send(When::nth(3), INJECTED));
     let list = sends::<4>(1);
@@ -70,7 +70,7 @@ fn q04_what_the_device_refuses_is_no_occasion() {
 
 #[test]
 fn q04_the_same_requests_are_refused_whatever_the_device_refuses_besides() {
-    const INJECTED: Refused = Refused::WrongState;
+    const INJECTED: WrError = WrError::WrongState;
     let refused = |script: &Script<16>, seed| {
         let plan = Faults::seeded(seed).refuse_send(When::chance(0.3), INJECTED);
         let (mut qp, list) = (injector(script, &plan), sends::<8>(0));

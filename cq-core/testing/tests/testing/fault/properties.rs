@@ -35,7 +35,7 @@ impl Waiter<'_> {
     fn poll(&mut self, capacity: usize) -> usize {
         const UNTOUCHED: u64 = u64::MAX;
         let mut out = vec![wc(UNTOUCHED, 0); capacity];
-        let count = self.queue.poll(&mut out).unwrap();
+        let count = self.queue.poll_into(&mut out).unwrap();
         assert!(out[count..].iter().all(|wc| wc.wr_id() == UNTOUCHED), "P4");
         self.taken.extend(out[..count].iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())));
         count
@@ -171,7 +171,7 @@ proptest! {
         let mut next = 0;
         for capacity in capacities {
             let mut out = vec![Wc::default(); capacity];
-            let found = queue.poll(&mut out).unwrap();
+            let found = queue.poll_into(&mut out).unwrap();
             prop_assert_eq!(found as u64, (capacity as u64).min(count - next));
             for wc in &out[..found] {
                 prop_assert_eq!(wc.wr_id(), next);

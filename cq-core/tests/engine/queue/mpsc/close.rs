@@ -27,7 +27,7 @@ fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
         assert_eq!(drain(&mut consumer), Ok(vec![7]));
         for _ in 0..2 {
             assert_eq!(drain(&mut consumer), Err(PollError::Closed));
-            assert_eq!(consumer.poll(&mut []), Ok(0), "P6");
+            assert_eq!(consumer.poll_into(&mut []), Ok(0), "P6");
             assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
         }
     }

@@ -12,7 +12,7 @@ use cq_core::queue::mpsc::{OverrunError, PushError, SoftCq};
 use super::*;
 
 fn dropped<T>(lost: u32, total: u32) -> Result<T, OverrunError> {
-    Err(OverrunError::Dropped(Dropped { lost, end: End::Overrun { dropped: total } }))
+    Err(OverrunError::Dropped(DroppedError { lost, end: End::Overrun { dropped: total } }))
 }
 
 /// Places where something wraps, for a ring of this many slots: positions of 32 and of 62 bits, generations
@@ -27,19 +27,23 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
     let mut storage = SoftCq::<4>::new();
     let (mut one, mut consumer) = storage.split();
     let mut other = one.clone();
-    assert_eq!((one.high_water(), other.high_water()), (0, 0));
+    assert_eq!((one.measure_high_water(), other.measure_high_water()), (0, 0));
     one.push_batch(&[0, 1].map(send)).unwrap();
     other.push(&send(2)).unwrap();
-    assert_eq!(one.high_water(), 3, "now");
-    consumer.poll(&mut [Wc::default(); 2]).unwrap();
+    assert_eq!(one.measure_high_water(), 3, "now");
+    consumer.poll_into(&mut [Wc::default(); 2]).unwrap();
     // It has seen one free slot: it looks, and finds one completion before its own.
     other.push_batch(&[3, 4, 5].map(send)).unwrap();
-    consumer.poll(&mut [Wc::default(); 4]).unwrap();
-    assert_eq!((one.high_water(), other.high_water()), (3, 1), "a mark does not fall");
+    consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
+    assert_eq!(
+        (one.measure_high_water(), other.measure_high_water()),
+        (3, 1),
+        "a mark does not fall"
+    );
     other.push_batch(&[6, 7, 8, 9].map(send)).unwrap();
     assert_eq!(other.push(&send(10)), Err(PushError::Full));
-    consumer.poll(&mut [Wc::default(); 4]).unwrap();
-    assert_eq!(other.high_water(), 4, "found when it was full, though nobody asked");
+    consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
+    assert_eq!(other.measure_high_water(), 4, "found when it was full, though nobody asked");
 }
 
 #[test]

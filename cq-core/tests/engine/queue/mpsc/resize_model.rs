@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use cq_core::queue::mpsc::{
-    HeapCq, NewRing, PushError, SharedConsumer, SharedProducer, Spare, WhyNot,
+    HeapCq, NewRing, PushError, ResizeErrorKind, SharedConsumer, SharedProducer, Spare,
 };
 
 use super::*;
@@ -21,7 +21,7 @@ enum Step {
     },
     Poll(usize),
     Arm(Notify),
-    Resize(u32),
+    Resize(usize),
     /// A producer follows to one of the rings so far, often the last one.
     Follow {
         producer: usize,
@@ -37,7 +37,7 @@ enum Ended {
 
 /// What the model knows of a ring.
 struct Ring {
-    promised: u32,
+    promised: usize,
     slots: usize,
     /// How many were polled and not given back.
     unreleased: usize,
@@ -45,8 +45,8 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(promised: u32) -> Self {
-        let slots = (promised as usize).next_power_of_two();
+    fn new(promised: usize) -> Self {
+        let slots = promised.next_power_of_two();
         Self { promised, slots, unreleased: 0, end: None }
     }
 }
@@ -61,7 +61,7 @@ struct Both<'a> {
     /// Where to move to before storage on the heap.
     spare: Option<Spare<'a>>,
     /// What a refused resize gave back.
-    refused: Option<(Spare<'a>, u32)>,
+    refused: Option<(Spare<'a>, usize)>,
     /// Where to follow to, for the second ring on.
     news: Vec<NewRing<'a>>,
     rings: Vec<Ring>,
@@ -160,7 +160,7 @@ impl<'a> Both<'a> {
 
     fn poll(&mut self, capacity: usize) {
         let mut out = vec![Wc::default(); capacity];
-        let polled = self.consumer.poll(&mut out);
+        let polled = self.consumer.poll_into(&mut out);
         let count = capacity.min(self.unpolled.len());
         if count == 0 && capacity > 0 && self.dropped > 0 {
             self.is_reported = true;
@@ -172,23 +172,25 @@ impl<'a> Both<'a> {
         assert!(out.iter().map(Wc::wr_id).take(count).eq(taken.iter().map(|(_, number)| *number)));
         for (nth, ring) in self.rings.iter_mut().enumerate() {
             ring.unreleased += taken.iter().filter(|(of, _)| *of == nth).count();
-            if ring.unreleased > (ring.slots - ring.promised as usize).min(ring.slots / 4) {
+            if ring.unreleased > (ring.slots - ring.promised).min(ring.slots / 4) {
                 ring.unreleased = 0;
             }
         }
         self.switch();
     }
 
-    fn resize(&mut self, promised: u32) {
+    fn resize(&mut self, promised: usize) {
         let new = || (Spare::new(promised).unwrap(), promised);
         let first = self.spare.take().map(|spare| (spare, self.rings[0].promised));
         let (spare, promised) = self.refused.take().or(first).unwrap_or_else(new);
         let unpolled = self.unpolled.len() as u64;
         let resized = self.consumer.resize(spare);
         let expected = match self.rings[self.at].end {
-            _ if self.at != self.last() => Err(WhyNot::UnderWay),
-            Some(_) => Err(WhyNot::Overrun),
-            None if unpolled > promised.into() => Err(WhyNot::BelowUnpolled { promised, unpolled }),
+            _ if self.at != self.last() => Err(ResizeErrorKind::UnderWay),
+            Some(_) => Err(ResizeErrorKind::Overrun),
+            None if unpolled > promised as u64 => {
+                Err(ResizeErrorKind::BelowUnpolled { promised: promised as u32, unpolled })
+            }
             None => Ok(()),
         };
         match resized {
@@ -261,7 +263,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => push.prop_map(|(producer, count, tries)| Step::Push { producer, count, tries }),
         5 => (0_usize..8).prop_map(Step::Poll),
         2 => on.prop_map(Step::Arm),
-        2 => (1_u32..12).prop_map(Step::Resize),
+        2 => (1_usize..12).prop_map(Step::Resize),
         4 => follow.prop_map(|(producer, back)| Step::Follow { producer, back }),
     ];
     prop::collection::vec(step, lengths(80))
@@ -284,7 +286,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn q12_a_queue_that_is_resized_does_as_the_model_does(promised in 1_u32..9, steps in steps()) {
+    fn q12_a_queue_that_is_resized_does_as_the_model_does(promised in 1_usize..9, steps in steps()) {
         let (queue, event_count) = (HeapCq::new(promised).unwrap(), EventCount::default());
         run(Both::new(queue.split_with(&event_count), None, &event_count), &steps);
     }

@@ -52,7 +52,7 @@ impl Polled {
     }
 
     /// Pushes alone and in batches, never more than a share of the queue.
-    fn push<C: Channel>(
+    fn push<C: QueueChannel>(
         &self,
         which: u64,
         producer: &mut SharedProducer<'_, Wc, C>,
@@ -134,7 +134,7 @@ fn o03_many_threads_overrun_and_everything_stored_comes() {
                 })
                 .collect();
             loop {
-                match consumer.poll(&mut out) {
+                match consumer.poll_into(&mut out) {
                     Ok(count) => order.check(&out[..count]),
                     Err(PollError::Overrun { dropped: Some(dropped) }) => {
                         assert!((1..=PRODUCERS as u32).contains(&dropped), "a lower bound");
@@ -150,6 +150,6 @@ fn o03_many_threads_overrun_and_everything_stored_comes() {
         });
         assert_eq!(order.count(), stored, "round {round}");
         let all = PollError::Overrun { dropped: Some(PRODUCERS as u32) };
-        assert_eq!(consumer.poll(&mut out), Err(all));
+        assert_eq!(consumer.poll_into(&mut out), Err(all));
     }
 }

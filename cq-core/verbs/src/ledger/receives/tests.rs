@@ -2,7 +2,7 @@ use cq_core::wc::WcStatus;
 
 use super::*;
 
-fn post<const N: usize>(receives: &mut Receives<u32, N>, token: u32) -> Wc {
+fn post<const N: usize>(receives: &mut Receives<u32, Array<N>>, token: u32) -> Wc {
     let mut wr_id = 0;
     let post = |list: &[RecvWr<'_>]| {
         wr_id = list[0].wr_id;
@@ -14,7 +14,7 @@ fn post<const N: usize>(receives: &mut Receives<u32, N>, token: u32) -> Wc {
 
 /// Each slot is used 2³¹ times, or as often as the bits beside the index allow, before its numbers repeat.
 fn repeats_after<const N: usize>(uses: u32) {
-    let mut receives = Receives::<u32, N>::new(Generation::new(1));
+    let mut receives = Receives::<u32, Array<N>>::fixed(Generation::new(1));
     let first = post(&mut receives, 0);
     assert!(receives.retire(&first).is_some());
     receives.turns[0] = uses.wrapping_mul(2).wrapping_sub(2);

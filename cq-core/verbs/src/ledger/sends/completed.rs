@@ -7,16 +7,16 @@ use cq_core::wc::{Failed, Wc, WcStatus};
 
 use super::super::Direction;
 use super::super::reap::Retire;
-use super::{Sends, Sent, wrapped};
+use super::{Sends, Sent, Storage};
 
-impl<T, const N: usize> Sends<T, N> {
+impl<T, L: Storage> Sends<T, L> {
     /// Retires the request that has completed, and those before it, oldest first. Empty if the completion is not of
     /// this ledger, or covers only what is retired already.
     ///
     /// What is not taken from the iterator stays outstanding, and comes first from the next one, whatever completion that
     /// is for, or from [`retire_left`](Self::retire_left): with the result that it had.
     #[inline]
-    pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, N> {
+    pub fn retire(&mut self, wc: &Wc) -> Retired<'_, T, L> {
         if self.has_completed() {
             self.complete(wc);
             return self.retire_left();
@@ -25,7 +25,7 @@ impl<T, const N: usize> Sends<T, N> {
     }
 
     /// Retires the requests that have completed, and that were not taken from what [`retire`](Self::retire) returned.
-    pub fn retire_left(&mut self) -> Retired<'_, T, N> {
+    pub fn retire_left(&mut self) -> Retired<'_, T, L> {
         Retired { covered: self.take_completed(), sends: self }
     }
 
@@ -75,7 +75,8 @@ impl<T, const N: usize> Sends<T, N> {
     /// Notes how the request behind `before` others has completed. A completion may be given twice.
     #[cold]
     fn note_outcome(&mut self, before: usize, outcome: Outcome, qp_num: u32) {
-        let of = &mut self.outcomes[wrapped::<N>(self.oldest + before)];
+        let index = self.index(before);
+        let of = &mut self.outcomes[index];
         if outcome.status != WcStatus::SUCCESS && of.status == WcStatus::SUCCESS {
             (*of, self.qp_num) = (outcome, qp_num);
             self.failed += 1;
@@ -97,7 +98,7 @@ impl<T, const N: usize> Sends<T, N> {
     }
 }
 
-impl<T, const N: usize> Retire for Sends<T, N> {
+impl<T, L: Storage> Retire for Sends<T, L> {
     type Done<'w> = Sent<T>;
 
     fn complete(&mut self, wc: &Wc) -> bool {
@@ -147,12 +148,12 @@ impl Covered {
 /// The requests that have completed, oldest first: see [`Sends::retire`].
 #[must_use = "requests stay outstanding until they are taken"]
 #[derive(Debug)]
-pub struct Retired<'a, T, const N: usize> {
-    sends: &'a mut Sends<T, N>,
+pub struct Retired<'a, T, L: Storage> {
+    sends: &'a mut Sends<T, L>,
     covered: Covered,
 }
 
-impl<T, const N: usize> Iterator for Retired<'_, T, N> {
+impl<T, L: Storage> Iterator for Retired<'_, T, L> {
     type Item = Sent<T>;
 
     #[inline]
@@ -165,9 +166,9 @@ impl<T, const N: usize> Iterator for Retired<'_, T, N> {
     }
 }
 
-impl<T, const N: usize> FusedIterator for Retired<'_, T, N> {}
+impl<T, L: Storage> FusedIterator for Retired<'_, T, L> {}
 
-impl<T, const N: usize> Drop for Retired<'_, T, N> {
+impl<T, L: Storage> Drop for Retired<'_, T, L> {
     #[inline]
     fn drop(&mut self) {
         if !self.covered.is_empty() {

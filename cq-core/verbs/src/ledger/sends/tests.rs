@@ -26,7 +26,7 @@ impl Post for Posted {
 #[test]
 fn numbers_of_sends_repeat_after_2_to_the_32() {
     let mut qp = Posted(Vec::new());
-    let mut sends = Sends::<u32, 4>::new(Generation::new(1));
+    let mut sends = Sends::<u32, Array<4>>::fixed(Generation::new(1));
     sends.number = u32::MAX - 1;
     for token in 0..4 {
         sends.post(&mut qp, SendWr::send(0, &[]), token).unwrap();

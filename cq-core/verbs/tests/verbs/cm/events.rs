@@ -13,10 +13,10 @@ fn timed_out(awaited: &'static str) -> CmError {
 #[test]
 fn a_connection_has_ended_once_one_side_disconnects() {
     let (script, mut connection, _qp) = connected();
-    assert_eq!(connection.has_ended(), Ok(false));
+    assert_eq!(connection.check_ended(), Ok(false));
     script.play(event(EventKind::ADDR_CHANGE, OK), None);
     script.play(event(EventKind::DISCONNECTED, OK), None);
-    assert_eq!(connection.has_ended(), Ok(true));
+    assert_eq!(connection.check_ended(), Ok(true));
     connection.wait_disconnected(NOW).unwrap();
     // What comes after that is not lost.
     script.play(event(EventKind::TIMEWAIT_EXIT, OK), None);
@@ -32,15 +32,15 @@ fn events_are_returned_in_order_and_remembered() {
         script.play(event(kind, status), None);
         assert_eq!(connection.event(LONG), Ok(Event { kind, status }));
     }
-    assert_eq!(connection.has_ended(), Ok(true));
+    assert_eq!(connection.check_ended(), Ok(true));
 }
 
 #[test]
 fn a_removed_device_ends_its_connections() {
     let (script, mut connection, _qp) = connected();
     script.play(event(EventKind::DEVICE_REMOVAL, OK), None);
-    assert_eq!(connection.has_ended(), Err(CmError::DeviceRemoved));
-    assert_eq!(connection.has_ended(), Ok(true));
+    assert_eq!(connection.check_ended(), Err(CmError::DeviceRemoved));
+    assert_eq!(connection.check_ended(), Ok(true));
 }
 
 #[test]

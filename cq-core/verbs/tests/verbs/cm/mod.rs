@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use cq_verbs::cm::*;
 use cq_verbs::descriptor;
-use cq_verbs::device::{Device as _, QueuePair};
+use cq_verbs::device::{Device as _, DeviceQp};
 use cq_verbs::setup::{CreateError, Errno, ModifyError, QpAttr, QpState};
 
 use super::device::Fake;
@@ -102,16 +102,13 @@ impl Script {
     }
 
     fn send(&self, call: &'static str, param: &ConnParam<&[u8]>) -> Result<(), Errno> {
-        let sent = ConnParam {
-            qp_num: param.qp_num,
-            srq: param.srq,
-            private_data: param.private_data.to_vec(),
-            responder_resources: param.responder_resources,
-            initiator_depth: param.initiator_depth,
-            flow_control: param.flow_control,
-            retry_count: param.retry_count,
-            rnr_retry_count: param.rnr_retry_count,
-        };
+        let sent = ConnParam::new(param.qp_num, param.private_data.to_vec())
+            .srq(param.srq)
+            .responder_resources(param.responder_resources)
+            .initiator_depth(param.initiator_depth)
+            .flow_control(param.flow_control)
+            .retry_count(param.retry_count)
+            .rnr_retry_count(param.rnr_retry_count);
         self.with(|state| state.sent.push(sent));
         self.call(call)
     }
@@ -178,7 +175,9 @@ impl Identifier for Id {
     }
 
     fn reject(&mut self, private_data: &[u8]) -> Result<(), Errno> {
-        self.0.send("reject", &ConnParam { private_data, ..ConnParam::default() })
+        let mut param = ConnParam::default();
+        param.private_data = private_data;
+        self.0.send("reject", &param)
     }
 
     fn disconnect(&mut self) -> Result<(), Errno> {
@@ -236,7 +235,7 @@ impl Identifier for Id {
     ) -> Result<(), ModifyQpError> {
         self.0.call("modify_qp")?;
         self.0.with(|state| state.modified.push((to, rd_atomic)));
-        Ok(qp.modify(&QpAttr::to(to))?)
+        Ok(qp.modify(&QpAttr::new().state(to))?)
     }
 }
 
@@ -251,8 +250,9 @@ fn event(kind: EventKind, status: Status) -> CmEvent {
 /// An event with the peer's private data, and so many READs and atomics of either side.
 fn from_peer(kind: EventKind, data: &[u8], reads: [u8; 2]) -> CmEvent {
     let [responder_resources, initiator_depth] = reads;
-    let param =
-        ConnParam { responder_resources, initiator_depth, ..ConnParam::new(9, data.to_vec()) };
+    let param = ConnParam::new(9, data.to_vec())
+        .responder_resources(responder_resources)
+        .initiator_depth(initiator_depth);
     CmEvent { kind, status: OK, param }
 }
 
@@ -311,16 +311,13 @@ fn the_active_side_resolves_requests_and_establishes() {
     let (rtr, rts) = ((QpState::RTR, Some(1)), (QpState::RTS, Some(2)));
     assert_eq!(script.with(|state| state.modified.clone()), [i, i, i, rtr, rts]);
     // As many READs and atomics as the devices allow.
-    let request = ConnParam {
-        qp_num: 1,
-        srq: true,
-        private_data: b"hello".to_vec(),
-        responder_resources: 255,
-        initiator_depth: 255,
-        flow_control: false,
-        retry_count: 6,
-        rnr_retry_count: 7,
-    };
+    let request = ConnParam::new(1, b"hello".to_vec())
+        .srq(true)
+        .responder_resources(255)
+        .initiator_depth(255)
+        .flow_control(false)
+        .retry_count(6)
+        .rnr_retry_count(7);
     assert_eq!(script.with(|state| state.sent.clone()), [request]);
     assert_eq!(connection.private_data(), b"welcome");
     assert_eq!(

@@ -29,11 +29,11 @@ fn spurious(script: Script<32>, calls: impl FnOnce(&mut Counted<&Script<32>>), e
 fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_explains_it() {
     let mut buffer = [wc(0); 2];
     let (empty, one) = (|| script().on_poll(Ok(&[])), || script().on_poll(Ok(&[wc(1)])));
-    spurious(empty(), |queue| assert_eq!(queue.poll(&mut [wc(0)]), Ok(0)), 0);
+    spurious(empty(), |queue| assert_eq!(queue.poll_into(&mut [wc(0)]), Ok(0)), 0);
     let poll_after = |events: u32| {
         move |queue: &mut Counted<&Script<32>>| {
             queue.took_events(events);
-            queue.poll(&mut [wc(0)]).unwrap();
+            queue.poll_into(&mut [wc(0)]).unwrap();
         }
     };
     spurious(empty(), poll_after(1), 1);
@@ -44,8 +44,8 @@ fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_e
         empty().on_poll(Ok(&[])),
         |queue| {
             queue.took_events(1);
-            queue.poll(&mut buffer).unwrap();
-            queue.poll(&mut buffer).unwrap();
+            queue.poll_into(&mut buffer).unwrap();
+            queue.poll_into(&mut buffer).unwrap();
         },
         1,
     );
@@ -54,9 +54,9 @@ fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_e
     spurious(
         twice(),
         |queue| {
-            queue.poll(&mut buffer).unwrap();
+            queue.poll_into(&mut buffer).unwrap();
             queue.took_events(1);
-            queue.poll(&mut buffer).unwrap();
+            queue.poll_into(&mut buffer).unwrap();
         },
         0,
     );
@@ -65,10 +65,10 @@ fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_e
         spurious(
             one().on_arm(Ok(armed)).on_poll(Ok(&[])),
             |queue| {
-                queue.poll(&mut buffer).unwrap();
+                queue.poll_into(&mut buffer).unwrap();
                 let _ = queue.arm(Notify::Next);
                 queue.took_events(1);
-                queue.poll(&mut buffer).unwrap();
+                queue.poll_into(&mut buffer).unwrap();
             },
             1,
         );
@@ -81,7 +81,7 @@ fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_e
             |queue| {
                 queue.took_events(1);
                 let _ = queue.arm(Notify::Next);
-                queue.poll(&mut buffer).unwrap();
+                queue.poll_into(&mut buffer).unwrap();
             },
             is_spurious,
         );
@@ -91,8 +91,8 @@ fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_e
         one(),
         |queue| {
             queue.took_events(1);
-            queue.poll(&mut []).unwrap();
-            queue.poll(&mut buffer).unwrap();
+            queue.poll_into(&mut []).unwrap();
+            queue.poll_into(&mut buffer).unwrap();
         },
         0,
     );
@@ -102,7 +102,7 @@ fn n05_an_event_is_spurious_if_the_queue_is_then_found_empty_and_no_completion_e
         |queue| {
             queue.took_events(u32::MAX);
             queue.took_events(2);
-            queue.poll(&mut buffer).unwrap();
+            queue.poll_into(&mut buffer).unwrap();
         },
         u32::MAX.into(),
     );
@@ -166,7 +166,7 @@ fn n06_a_task_counts_the_events_that_woke_it() {
     device.join().unwrap();
     assert_eq!(error, WaitError::Poll(PollError::Closed));
     let counts = counters.snapshot();
-    assert_eq!(counts.completions.of(WcStatus::SUCCESS), WORK);
+    assert_eq!(counts.completions.count(WcStatus::SUCCESS), WORK);
     assert!(counts.events <= counts.arms, "one for an arm at most: {counts}");
     assert!(counts.spurious_events <= counts.events, "{counts}");
 }

@@ -94,11 +94,11 @@ fn each_status_is_counted_by_itself_and_unknown_ones_together() {
     }
     let completions = counters.snapshot().completions;
     for &status in WcStatus::KNOWN {
-        assert_eq!(completions.of(status), u64::from(status.0) + 1, "{status:?}");
+        assert_eq!(completions.count(status), u64::from(status.0) + 1, "{status:?}");
     }
     let unknown = 25 + 26 + 31;
     assert_eq!(completions.unknown(), unknown);
-    assert_eq!(completions.of(WcStatus(24)), unknown, "any of them");
+    assert_eq!(completions.count(WcStatus(24)), unknown, "any of them");
     assert_eq!(completions.total(), (1..=24).sum::<u64>() + unknown);
     let mut all = completions.iter();
     assert_eq!(all.next(), Some((Some(WcStatus::SUCCESS), 1)));
@@ -116,7 +116,7 @@ fn one_failure_anywhere_in_a_batch_of_any_length_is_seen() {
         assert_eq!(cq.poll(&mut buffer).unwrap(), batch);
         due = (due.0 + batch.len() as u64 - failures, due.1 + failures);
         let completions = counters.snapshot().completions;
-        let got = (completions.of(WcStatus::SUCCESS), completions.of(WcStatus::FATAL_ERR));
+        let got = (completions.count(WcStatus::SUCCESS), completions.count(WcStatus::FATAL_ERR));
         assert_eq!((got, completions.total()), (due, due.0 + due.1), "{batch:?}");
     };
     // Twice each: the second time the high-water mark does not rise.
@@ -176,7 +176,7 @@ fn a_later_recorder_goes_on_from_where_the_first_one_stopped() {
     for queue in 1..3 {
         let script = script().on_poll(Err(PollError::Overrun { dropped: None }));
         let (recorder, counters) = counters.split();
-        assert!(Observed::new(&script, recorder).poll(&mut [wc(0)]).is_err());
+        assert!(Observed::new(&script, recorder).poll_into(&mut [wc(0)]).is_err());
         assert_eq!((counters.snapshot().polls, counters.snapshot().overruns), (queue, queue));
     }
 }
@@ -217,7 +217,7 @@ fn p08_another_thread_reads_while_threads_poll() {
         is_over.store(true, SeqCst);
     });
     let counts = counters.snapshot();
-    assert_eq!(counts.completions.of(WcStatus::WR_FLUSH_ERR), TOTAL / 10);
+    assert_eq!(counts.completions.count(WcStatus::WR_FLUSH_ERR), TOTAL / 10);
     assert_eq!(counts.completions.total(), TOTAL);
     assert!((1..=2).contains(&counts.failed_polls), "both find it closed, or one: {counts}");
 }

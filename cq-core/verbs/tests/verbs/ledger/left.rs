@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::*;
 
 /// A ledger with four sends outstanding, and what completes the third and the last.
-fn four() -> (Sends<u32, N>, Pair, [u64; 2]) {
+fn four() -> (Sends<u32, Array<N>>, Pair, [u64; 2]) {
     let (mut ledger, mut pair) = (sends(), Pair::default());
     (0..4).for_each(|token| ledger.post(&mut pair, ping(), token).unwrap());
     let ids = pair.wr_ids();
@@ -18,7 +18,7 @@ fn seen(retired: impl Iterator<Item = Sent<u32>>) -> Vec<(u32, Option<WcStatus>)
 
 #[test]
 fn what_is_not_taken_comes_first_with_the_result_that_it_had() {
-    let leave: [fn(&mut Sends<u32, N>, &Wc); 4] = [
+    let leave: [fn(&mut Sends<u32, Array<N>>, &Wc); 4] = [
         |ledger, wc| {
             for sent in ledger.retire(wc) {
                 if sent.token == 0 {
@@ -47,7 +47,7 @@ fn what_is_not_taken_comes_first_with_the_result_that_it_had() {
         let (mut ledger, mut pair, [third, last]) = four();
         let status = WcStatus::REM_ACCESS_ERR;
         leave(&mut ledger, &Wc::failed(Failed::new(third, status, 1, 7).unwrap()));
-        assert_eq!((ledger.outstanding(), ledger.free()), (3, N - 3));
+        assert_eq!((ledger.outstanding(), ledger.available()), (3, N - 3));
         ledger.post(&mut pair, ping(), 4).unwrap();
         // Another completion is given next, or the same again, or one of another ledger.
         let flushed = Wc::new(last, WcStatus::WR_FLUSH_ERR, 1);
@@ -100,7 +100,7 @@ fn a_closure_that_panics_while_a_restart_discards_leaves_no_token() {
     assert!(catch_unwind(AssertUnwindSafe(restart)).is_err());
     assert_eq!((sends.tokens_mut().count(), receives.tokens_mut().count()), (0, 0));
     assert_eq!(Rc::strong_count(&token), 1, "all were dropped");
-    assert_eq!((sends.free(), receives.free()), (4, 4));
+    assert_eq!((sends.available(), receives.available()), (4, 4));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_closure_that_panics_while_a_queue_is_reaped_loses_no_completion() {
     (0..2).for_each(|token| ledger.post(&mut pair, ping(), token).unwrap());
     let ids = pair.wr_ids();
     let (mut cq, mut buffer) = (CompletionQueue::new(Pair::default()), [Wc::default(); 4]);
-    cq.transport().completions.extend([failed(ids[0]), Wc::new(ids[1], WcStatus::WR_FLUSH_ERR, 1)]);
+    cq.get_mut().completions.extend([failed(ids[0]), Wc::new(ids[1], WcStatus::WR_FLUSH_ERR, 1)]);
     let panics = || {
         let reaped = |_: Reaped<'_, Sent<u32>>| panic!("at the first");
         ledger.post_or_reap(&mut pair, ping(), 2, &mut cq, &mut buffer, reaped)
@@ -126,7 +126,7 @@ fn a_closure_that_panics_while_a_queue_is_reaped_loses_no_completion() {
         };
         ledger.post_or_reap(&mut pair, ping(), 2 + token, &mut cq, &mut buffer, reaped).unwrap();
     });
-    assert_eq!((seen, cq.transport().polls), (vec![(1, WcStatus::WR_FLUSH_ERR)], 1));
+    assert_eq!((seen, cq.get_mut().polls), (vec![(1, WcStatus::WR_FLUSH_ERR)], 1));
 }
 
 #[test]
@@ -139,13 +139,13 @@ fn a_request_that_can_never_be_posted_is_refused_for_that_while_the_ledger_is_fu
         assert_eq!(receives.post(&mut pair, &sges, 9).unwrap_err().why, TOO_MANY);
         _ = (sends.post(&mut pair, good, 0), receives.post(&mut pair, &[], 0));
     }
-    assert_eq!(sends.post(&mut pair, good, 9).unwrap_err().why, Refused::QueueFull);
-    assert_eq!(receives.post(&mut pair, &[], 9).unwrap_err().why, Refused::QueueFull);
-    for (list, why) in [(&mut [bad, good], TOO_MANY), (&mut [good, bad], Refused::QueueFull)] {
+    assert_eq!(sends.post(&mut pair, good, 9).unwrap_err().why, WrError::QueueFull);
+    assert_eq!(receives.post(&mut pair, &[], 9).unwrap_err().why, WrError::QueueFull);
+    for (list, why) in [(&mut [bad, good], TOO_MANY), (&mut [good, bad], WrError::QueueFull)] {
         assert_eq!(sends.post_list(&mut pair, list, |_| 9), Err(PostError { posted: 0, why }));
     }
     let [first, last] = [RecvWr::new(0, &[]), RecvWr::new(0, &sges)];
-    for (list, why) in [(&mut [last, first], TOO_MANY), (&mut [first, last], Refused::QueueFull)] {
+    for (list, why) in [(&mut [last, first], TOO_MANY), (&mut [first, last], WrError::QueueFull)] {
         assert_eq!(receives.post_list(&mut pair, list, |_| 9), Err(PostError { posted: 0, why }));
     }
     // Nor does a wait for a slot poll in vain.

@@ -1,6 +1,6 @@
 //! Queue pairs that are created, connected, posted to at once, failed and dropped.
 
-use cq_verbs::budget::Overdrawn;
+use cq_verbs::budget::OverdrawnError;
 use cq_verbs::exchange::{ConnectError, ExchangeError};
 use cq_verbs::setup::{Endpoint, Port};
 use cq_verbs::tracked::CreateTrackedError;
@@ -11,16 +11,15 @@ use super::*;
 
 #[tokio::test]
 async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both() {
-    type Created = TaskQp<Qp, (), 2, 1, Entries>;
+    type Created = TaskQp<Qp, ()>;
     let device = Fake::default();
     let driver = Driver::open(&device, 5).unwrap();
-    assert_eq!(Created::ENTRIES, 3);
     assert_eq!(device.with(|made| made.cqs.clone()), [5]);
     let (queue, handle) = (driver.queue(), driver.handle());
     let driver = tokio::spawn(driver.run());
-    let first = Created::create(&device, &queue, &handle).await.unwrap();
-    let missing = Created::create(&device, &queue, &handle).await.unwrap_err();
-    let asked_one = Overdrawn { asked: 1, free: 0, pending: false };
+    let first = Created::create(&device, &queue, &handle, 2, 1).await.unwrap();
+    let missing = Created::create(&device, &queue, &handle, 2, 1).await.unwrap_err();
+    let asked_one = OverdrawnError { asked: 1, free: 0, pending: false };
     assert_eq!(
         missing,
         CreateTrackedError::Overdrawn(asked_one),
@@ -29,15 +28,15 @@ async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both(
     // What the first gives back is free once the driver has found the queue empty.
     drop(first);
     assert!(reserve(queue.budget(), 5).unwrap_err().pending);
-    let second = Created::create(&device, &queue, &handle).await.unwrap();
-    assert_eq!(queue.budget().free(), 2);
+    let second = Created::create(&device, &queue, &handle, 2, 1).await.unwrap();
+    assert_eq!(queue.budget().available(), 2);
     driver.abort();
     until(|| driver.is_finished()).await;
     drop(second);
-    let refused = Created::create(&device, &queue, &handle).await.unwrap_err();
+    let refused = Created::create(&device, &queue, &handle, 2, 1).await.unwrap_err();
     assert_eq!(
         refused,
-        CreateTrackedError::Overdrawn(Overdrawn { asked: 1, free: 0, pending: true })
+        CreateTrackedError::Overdrawn(OverdrawnError { asked: 1, free: 0, pending: true })
     );
     assert!(!handle.settle().await, "nobody polls");
 }
@@ -69,13 +68,13 @@ async fn a_request_is_posted_at_once_or_not_at_all() {
     let post = |number| stand.qp.try_post_send(ping(), stand.drops.buffer(number));
     let (first, _second) = (post(1).unwrap(), post(2).unwrap());
     let refused = post(3).unwrap_err();
-    assert_eq!(refused.why, RequestError::Refused(Refused::QueueFull));
+    assert_eq!(refused.why, RequestError::Refused(WrError::QueueFull));
     assert_eq!(refused.buffer.unwrap().1, 3);
     let receive = |number| stand.qp.try_post_recv(&[], stand.drops.buffer(number));
     assert!(receive(4).is_ok() && receive(5).is_err());
     stand.complete(WcStatus::SUCCESS);
     let first = first.await.unwrap();
-    assert_eq!((first.buffer.1, first.completed().wr_id()), (1, first.wc.wr_id()));
+    assert_eq!((first.buffer.1, first.completed().wr_id()), (1, first.wc().wr_id()));
     stand.driver.abort();
     until(|| stand.driver.is_finished()).await;
     let refused = stand.qp.try_post_send(ping(), stand.drops.buffer(6)).unwrap_err();
@@ -118,8 +117,8 @@ async fn a_queue_pair_connects_over_a_stream() {
         let mut stand = Stand::new();
         stand.list.nth = nth;
         stand.list.with(|pair| pair.connects = true);
-        let qp = TrackedQp::<_, _, _, 2, 1>::new(stand.list.clone());
-        (TaskQp::<_, Buffer, 2, 1>::new(qp, &[]), stand.list)
+        let qp = TrackedQp::with_capacity(stand.list.clone(), 2, 1);
+        (TaskQp::<_, Buffer>::new(qp, &[]), stand.list)
     });
     let (mut one, mut other) = tokio::io::duplex(64);
     let peer = tokio::spawn(async move { theirs.0.connect_over(&mut other, &Port::new(1)).await });

@@ -7,7 +7,8 @@ async fn each_queue_pair_gets_its_own_completions() {
     let mut stand = Stand::new();
     let mut other = Qp::default();
     other.nth = 1;
-    let second = TaskQp::<_, u32, 2, 1>::new(TrackedQp::new(other.clone()), &[&stand.handle]);
+    let second =
+        TaskQp::<_, u32>::new(TrackedQp::with_capacity(other.clone(), 2, 1), &[&stand.handle]);
     assert_eq!(format!("{:?}", stand.handle), "Handle(Table { queue_pairs: 2, .. })");
     let sends = [1, 2].map(|number| stand.send(number));
     stand.until_posted(2).await;
@@ -25,7 +26,8 @@ async fn each_queue_pair_gets_its_own_completions() {
         assert_eq!(send.await.unwrap().unwrap().buffer.1, number);
     }
     // One of the same number takes the place of the first, which leaves it alone when it goes.
-    let third = TaskQp::<_, u32, 2, 1>::new(TrackedQp::new(other.clone()), &[&stand.handle]);
+    let third =
+        TaskQp::<_, u32>::new(TrackedQp::with_capacity(other.clone(), 2, 1), &[&stand.handle]);
     drop(second);
     let request = third.post_send(ping(), 4).await.unwrap();
     let wr_id = other.with(|pair| pair.sends[1].0);
@@ -41,7 +43,7 @@ async fn entries_return_though_more_completions_wait_than_a_batch_holds() {
     drop(stand.qp);
     // Before the driver runs.
     (0..40).for_each(|wr_id| stand.device.push(&send(wr_id)).unwrap());
-    until(|| stand.budget.free() == 3).await;
+    until(|| stand.budget.available() == 3).await;
 }
 
 #[tokio::test]
@@ -71,7 +73,8 @@ async fn requests_end_if_nobody_polls_any_more() {
         RequestError::NotPolled
     );
     // A queue pair that comes later finds the same.
-    let late = TaskQp::<_, (), 1, 1>::new(TrackedQp::new(Qp::default()), &[&stand.handle]);
+    let late =
+        TaskQp::<_, ()>::new(TrackedQp::with_capacity(Qp::default(), 1, 1), &[&stand.handle]);
     assert_eq!(late.send(ping(), ()).await.unwrap_err().why, RequestError::NotPolled);
     let before = stand.drops.count();
     drop(stand.qp);

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 use cq_verbs::async_event::AsyncEvent;
-use cq_verbs::task::{Channel, DeviceEvents};
+use cq_verbs::task::{DeviceEvents, TaskChannel};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
@@ -21,7 +21,7 @@ impl Events for Pile {
     }
 }
 
-impl AsyncChannel for Pile {
+impl RegisterWaker for Pile {
     fn register(&mut self, task: &std::task::Waker) {
         self.0.register(task);
     }
@@ -101,7 +101,8 @@ async fn n06_a_task_is_woken_by_the_descriptor_of_a_channel() {
         (0..WORK).for_each(|wr_id| device.push_or_wait(&send(wr_id), thread::yield_now).unwrap());
     });
     let served = tokio::spawn(async move {
-        let (mut cq, mut events) = (CompletionQueue::new(consumer), Channel::new(channel).unwrap());
+        let (mut cq, mut events) =
+            (CompletionQueue::new(consumer), TaskChannel::new(channel).unwrap());
         let (mut buffer, mut served) = ([Wc::default(); 8], 0);
         loop {
             match cq.next_batch(&mut buffer, &mut events).await {
@@ -138,7 +139,7 @@ async fn asynchronous_events_come_one_after_the_other() {
 #[test]
 fn a_channel_whose_runtime_is_gone_fails() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    let mut channel = runtime.block_on(async { Channel::new(Eventfd::new()).unwrap() });
+    let mut channel = runtime.block_on(async { TaskChannel::new(Eventfd::new()).unwrap() });
     channel.get_ref().raise(1);
     assert_eq!(channel.take_event(), Ok(Some(KEY)));
     drop(runtime);

@@ -2,7 +2,7 @@
 
 use cq_verbs::device::Slots;
 use cq_verbs::setup::Access;
-use cq_verbs::task::{Inbox, Pool, Slot};
+use cq_verbs::task::{Inbox, Pool, PoolSlot};
 
 use super::super::device::{Bytes, Fake};
 use super::*;
@@ -12,7 +12,7 @@ async fn slots_return_to_their_pool() {
     let device = Fake::default();
     let pool = Pool::new(Slots::allocate(&device, 2, 16, Access::LOCAL_WRITE).unwrap());
     let (first, second) = (pool.take().await, pool.try_take().unwrap());
-    assert!(pool.free() == 0 && pool.try_take().is_none());
+    assert!(pool.available() == 0 && pool.try_take().is_none());
     assert_eq!([&first, &second].map(|slot| slot.sge().addr), [0x1000, 0x1010]);
     assert_eq!((first.part(3).unwrap().length, second.remote().addr), (3, 0x1010));
     first.write(b"hello").unwrap();
@@ -26,14 +26,14 @@ async fn slots_return_to_their_pool() {
     assert_eq!((third.sge().addr, &bytes), (0x1000, b"hello"));
     assert!(third.write(&[0; 17]).is_err());
     drop((second, third));
-    assert_eq!(pool.free(), 2);
+    assert_eq!(pool.available(), 2);
 }
 
-type Mail = Inbox<Qp, Bytes, 1, 3>;
+type Mail = Inbox<Qp, Bytes>;
 
 /// A queue pair with three receives, whose messages the test pushes, and a pool.
 struct Post {
-    qp: TaskQp<Qp, Slot<Bytes>, 1, 3>,
+    qp: TaskQp<Qp, PoolSlot<Bytes>>,
     list: Qp,
     device: Device,
     driver: JoinHandle<Ended<Queue>>,
@@ -45,7 +45,7 @@ impl Post {
     fn new(slots: usize) -> Self {
         let (driver, device) = driver();
         let list = Qp::default();
-        let qp = TaskQp::new(TrackedQp::new(list.clone()), &[&driver.handle()]);
+        let qp = TaskQp::new(TrackedQp::with_capacity(list.clone(), 1, 3), &[&driver.handle()]);
         let slots = Slots::allocate(&Fake::default(), slots, 16, Access::LOCAL_WRITE).unwrap();
         Self { qp, list, device, driver: tokio::spawn(driver.run()), pool: Pool::new(slots) }
     }
@@ -80,7 +80,9 @@ async fn is_quiet(inbox: &mut Mail) {
     }
 }
 
-async fn next(inbox: &mut Mail) -> Result<Finished<Slot<Bytes>>, Unfinished<Slot<Bytes>>> {
+async fn next(
+    inbox: &mut Mail,
+) -> Result<Finished<PoolSlot<Bytes>>, UnfinishedError<PoolSlot<Bytes>>> {
     tokio::time::timeout(DEADLINE, inbox.next()).await.expect("it never comes")
 }
 
@@ -92,14 +94,14 @@ async fn length(inbox: &mut Mail) -> u32 {
 async fn an_inbox_returns_messages_in_order_and_replaces_their_receives() {
     let mut post = Post::new(4);
     let mut inbox = post.inbox(2);
-    assert_eq!((post.posted(), post.pool.free()), (2, 2), "before anything is awaited");
+    assert_eq!((post.posted(), post.pool.available()), (2, 2), "before anything is awaited");
     (1..=2).for_each(|len| post.arrive(len));
     let first = next(&mut inbox).await.unwrap();
     assert_eq!((first.completed().byte_len(), post.posted()), (1, 0), "its slot is taken");
     assert_eq!(length(&mut inbox).await, 2);
     assert_eq!(post.posted(), 1, "for the first");
     is_quiet(&mut inbox).await;
-    assert_eq!((post.posted(), post.pool.free()), (2, 1));
+    assert_eq!((post.posted(), post.pool.available()), (2, 1));
     drop(first);
     (3..=4).for_each(|len| post.arrive(len));
     assert_eq!([length(&mut inbox).await, length(&mut inbox).await], [3, 4]);
@@ -107,7 +109,7 @@ async fn an_inbox_returns_messages_in_order_and_replaces_their_receives() {
     drop(inbox);
     let post = Post::new(9);
     let inbox = post.inbox(usize::MAX);
-    assert_eq!((post.posted(), post.pool.free()), (3, 6));
+    assert_eq!((post.posted(), post.pool.available()), (3, 6));
     assert!(
         format!("{inbox:?}").starts_with("Inbox { qp: TaskQp { .. }, pool: Pool { free: 6, .. }")
     );
@@ -133,7 +135,7 @@ async fn a_dropped_future_has_taken_no_message() {
     let mut inbox = post.inbox(2);
     is_quiet(&mut inbox).await;
     drop(slot);
-    assert_eq!((post.posted(), post.pool.free()), (0, 1));
+    assert_eq!((post.posted(), post.pool.available()), (0, 1));
 }
 
 #[tokio::test]
@@ -162,7 +164,7 @@ async fn an_inbox_goes_on_with_the_slots_that_there_are() {
     let mut post = Post::new(9);
     let other = [post.qp.try_post_recv(&[], post.pool.try_take().unwrap()).unwrap()];
     let mut inbox = post.inbox(3);
-    assert_eq!((post.posted(), post.pool.free()), (3, 6));
+    assert_eq!((post.posted(), post.pool.available()), (3, 6));
     (1..=2).for_each(|len| post.arrive(len));
     assert_eq!(length(&mut inbox).await, 2);
     for other in other {
@@ -200,7 +202,7 @@ async fn a_refused_receive_is_reported_once_none_is_posted() {
     let mut post = Post::new(3);
     post.list.with(|pair| pair.refuses_after = Some((0, 0)));
     let mut inbox = post.inbox(3);
-    assert_eq!((post.posted(), post.pool.free()), (0, 3), "as in RESET");
+    assert_eq!((post.posted(), post.pool.available()), (0, 3), "as in RESET");
     is_quiet(&mut inbox).await;
     (1..=2).for_each(|len| post.arrive(len));
     assert_eq!(length(&mut inbox).await, 1);

@@ -11,10 +11,10 @@ mod wakeups;
 use std::sync::Arc;
 
 use cq_core::channel::waker::{self, Raiser, Receiver, WakerChannel};
-use cq_verbs::budget::{Budget, Budgeted, Entries};
-use cq_verbs::device::QueuePair;
+use cq_verbs::budget::{Budget, Budgeted};
+use cq_verbs::device::DeviceQp;
 use cq_verbs::setup::{Destination, QpAttr, QpState};
-use cq_verbs::task::{Driver, Ended, Finished, Handle, RequestError, TaskQp, Unfinished};
+use cq_verbs::task::{Driver, Ended, Finished, Handle, RequestError, TaskQp, UnfinishedError};
 use cq_verbs::tracked::{DrainError, TrackedQp};
 use tokio::task::{JoinHandle, yield_now};
 
@@ -47,11 +47,11 @@ impl Drops {
 type Queue = Budgeted<Consumer<'static, Wc, OnChannel<Waker>>, Arc<Budget>>;
 type Device = Producer<'static, Wc, Waker>;
 type Waker = Raiser<Arc<WakerChannel>>;
-type Pair<C> = TaskQp<Qp, Buffer, 2, 1, C>;
+type Pair = TaskQp<Qp, Buffer>;
 
 /// A queue pair with two sends and a receive, whose completions the test pushes.
 struct Stand {
-    qp: Pair<Entries>,
+    qp: Pair,
     list: Qp,
     device: Device,
     budget: Arc<Budget>,
@@ -78,7 +78,7 @@ impl Stand {
     }
 
     /// Starts a task that sends.
-    fn send(&self, number: u32) -> JoinHandle<Result<Finished<Buffer>, Unfinished<Buffer>>> {
+    fn send(&self, number: u32) -> JoinHandle<Result<Finished<Buffer>, UnfinishedError<Buffer>>> {
         let (qp, buffer) = (self.qp.clone(), self.drops.buffer(number));
         tokio::spawn(async move { qp.send(ping(), buffer).await })
     }
@@ -152,7 +152,7 @@ async fn each_task_gets_its_own_completion_and_buffer_back() {
     let RequestError::Failed(why) = failed.why else { panic!("{failed}") };
     assert_eq!((failed.buffer.as_ref().unwrap().1, why.status()), (2, WcStatus::REM_ACCESS_ERR));
     let received = receive.await.unwrap().unwrap();
-    assert_eq!((received.buffer.1, received.wc.result().unwrap().byte_len()), (3, 5));
+    assert_eq!((received.buffer.1, received.wc().result().unwrap().byte_len()), (3, 5));
 }
 
 #[tokio::test]
@@ -222,13 +222,13 @@ async fn a_refused_request_returns_its_buffer() {
     let refused = stand.qp.send(ping(), stand.drops.buffer(1)).await.unwrap_err();
     assert_eq!(
         (refused.why, refused.buffer.unwrap().1),
-        (RequestError::Refused(Refused::Device(5)), 1)
+        (RequestError::Refused(WrError::Device(5)), 1)
     );
     stand.list.with(|pair| pair.refuses_after = Some((0, 0)));
     let refused = stand.qp.receive(&[], stand.drops.buffer(2)).await.unwrap_err();
     assert_eq!(
         (refused.why, refused.buffer.unwrap().1),
-        (RequestError::Refused(Refused::Device(5)), 2)
+        (RequestError::Refused(WrError::Device(5)), 2)
     );
 }
 
@@ -236,16 +236,17 @@ async fn a_refused_request_returns_its_buffer() {
 async fn a_queue_without_slots_refuses_instead_of_waiting_for_ever() {
     let (driver, _device) = driver();
     let qp = with_entries(&Qp::default(), driver.cq().get_ref().budget(), [0, 0]);
-    let qp = TaskQp::<_, (), 2, 1, _>::new(qp, &[&driver.handle()]);
-    let full = RequestError::Refused(Refused::QueueFull);
+    let qp = TaskQp::<_, ()>::new(qp, &[&driver.handle()]);
+    let full = RequestError::Refused(WrError::QueueFull);
     assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
     assert_eq!(qp.receive(&[], ()).await.unwrap_err().why, full);
 
-    let qp = TaskQp::<_, (), 0, 0>::new(TrackedQp::new(Qp::default()), &[&driver.handle()]);
+    let qp =
+        TaskQp::<_, ()>::new(TrackedQp::with_capacity(Qp::default(), 0, 0), &[&driver.handle()]);
     assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, full);
     assert_eq!(qp.receive(&[], ()).await.unwrap_err().why, full);
     // Nor does one wait that nobody polls for.
-    let qp = TaskQp::<_, (), 1, 1>::new(TrackedQp::new(Qp::default()), &[]);
+    let qp = TaskQp::<_, ()>::new(TrackedQp::with_capacity(Qp::default(), 1, 1), &[]);
     assert_eq!(qp.send(ping(), ()).await.unwrap_err().why, RequestError::NotPolled);
 }
 
@@ -281,8 +282,8 @@ async fn reset_with(unpolled: u64) {
     stand.complete(WcStatus::SUCCESS);
     assert_eq!(waiting.await.unwrap().unwrap().buffer.1, 4);
     waiting_receive.abort();
-    stand.qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
-    assert_eq!(stand.qp.with(|qp| qp.state()), Ok(QpState::INIT));
+    stand.qp.modify(&QpAttr::new().state(QpState::INIT)).unwrap();
+    assert_eq!(stand.qp.query(|qp| qp.state()), Ok(QpState::INIT));
 }
 
 #[tokio::test]
@@ -293,15 +294,15 @@ async fn a_queue_pair_is_destroyed_with_its_last_clone_and_its_entries_return() 
     let clone = stand.qp.clone();
     drop(stand.qp);
     rest().await;
-    assert_eq!((stand.drops.count(), stand.budget.free()), (0, 0));
+    assert_eq!((stand.drops.count(), stand.budget.available()), (0, 0));
     drop(clone);
     assert_eq!(stand.drops.count(), 1, "the device does not use it any more");
     let discarded = request.await.unwrap_err();
     assert_eq!((discarded.why, discarded.buffer.is_none()), (RequestError::Discarded, true));
-    until(|| stand.budget.free() == 3).await;
+    until(|| stand.budget.available() == 3).await;
     // A completion that is late is of nobody; a new queue pair of the same number is served.
     let qp = with_entries(&stand.list, &stand.budget, [2, 1]);
-    let qp = Pair::<Entries>::new(qp, &[&stand.handle]);
+    let qp = Pair::new(qp, &[&stand.handle]);
     let request = qp.post_send(ping(), stand.drops.buffer(2)).await.unwrap();
     stand.device.push(&send(wr_id)).unwrap();
     let wr_id = stand.list.with(|pair| pair.sends[1].0);
@@ -323,12 +324,12 @@ async fn a_datagram_is_awaited_as_a_send() {
 }
 
 /// A buffer that uses its queue pair when it is dropped, as one of a pool does.
-struct Pooled(Option<TaskQp<Qp, Pooled, 1, 1>>);
+struct Pooled(Option<TaskQp<Qp, Pooled>>);
 
 impl Drop for Pooled {
     fn drop(&mut self) {
         if let Some(qp) = &self.0 {
-            assert_eq!(qp.with(|qp| qp.number()), 1);
+            assert_eq!(qp.query(|qp| qp.number()), 1);
         }
     }
 }
@@ -337,7 +338,8 @@ impl Drop for Pooled {
 async fn buffers_are_dropped_without_the_queue_pairs_lock() {
     let (driver, mut device) = driver();
     let list = Qp::default();
-    let qp = TaskQp::<_, Pooled, 1, 1>::new(TrackedQp::new(list.clone()), &[&driver.handle()]);
+    let qp =
+        TaskQp::<_, Pooled>::new(TrackedQp::with_capacity(list.clone(), 1, 1), &[&driver.handle()]);
     let driver = tokio::spawn(driver.run());
     drop(qp.post_recv(&[], Pooled(Some(qp.clone()))).await.unwrap());
     qp.reset().unwrap();

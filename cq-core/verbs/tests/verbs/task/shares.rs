@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use cq_verbs::async_event::AsyncEvent;
 use cq_verbs::descriptor;
-use cq_verbs::task::{Channel, DeviceEvents};
+use cq_verbs::task::{DeviceEvents, TaskChannel};
 use futures_util::StreamExt;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -25,7 +25,7 @@ impl Endless {
 impl PollCq for Endless {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         out.fill(send(1));
         Ok(out.len())
     }
@@ -69,8 +69,8 @@ fn starves<F: Future<Output = ()> + 'static>(endless: impl FnOnce() -> F + Send 
     ended.recv_timeout(DEADLINE).expect("the other task runs");
 }
 
-fn channel() -> Channel<descriptor::Receiver> {
-    Channel::new(descriptor::channel(1).unwrap().1).unwrap()
+fn channel() -> TaskChannel<descriptor::Receiver> {
+    TaskChannel::new(descriptor::channel(1).unwrap().1).unwrap()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn asynchronous_events_that_do_not_end() {
 #[test]
 fn posts_that_never_wait() {
     starves(|| async {
-        let qp = TaskQp::<_, (), 1, 0>::new(TrackedQp::new(Qp::default()), &[]);
+        let qp = TaskQp::<_, ()>::new(TrackedQp::with_capacity(Qp::default(), 1, 0), &[]);
         while qp.post_send(ping(), ()).await.is_err() {}
     });
 }
@@ -114,7 +114,8 @@ async fn queues_that_are_empty_use_no_share() {
     let queues = (0..300).map(|_| async {
         let (raiser, events) = descriptor::channel(1).unwrap();
         let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(raiser);
-        let (mut cq, mut channel) = (CompletionQueue::new(consumer), Channel::new(events).unwrap());
+        let (mut cq, mut channel) =
+            (CompletionQueue::new(consumer), TaskChannel::new(events).unwrap());
         let mut buffer = [Wc::default()];
         let mut batch = pin!(cq.next_batch(&mut buffer, &mut channel));
         assert!(is_pending(&mut batch));

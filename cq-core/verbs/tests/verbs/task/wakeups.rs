@@ -9,17 +9,20 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use cq_verbs::descriptor;
-use cq_verbs::task::Channel;
+use cq_verbs::task::TaskChannel;
 use tokio::task::coop;
 
 use super::super::ledger::TOO_MANY;
 use super::*;
 
-const REFUSED: RequestError = RequestError::Refused(Refused::Device(5));
+const REFUSED: RequestError = RequestError::Refused(WrError::Device(5));
 
 impl Stand {
     /// Starts a task that receives.
-    fn receive(&self, number: u32) -> JoinHandle<Result<Finished<Buffer>, Unfinished<Buffer>>> {
+    fn receive(
+        &self,
+        number: u32,
+    ) -> JoinHandle<Result<Finished<Buffer>, UnfinishedError<Buffer>>> {
         let (qp, buffer) = (self.qp.clone(), self.drops.buffer(number));
         tokio::spawn(async move { qp.receive(&[], buffer).await })
     }
@@ -112,7 +115,7 @@ async fn a_reset_ends_a_drain_and_what_comes_after_it_is_not_drained() {
     stand.qp.reset().unwrap();
     // The next connection has a request before the drain sees that its own are gone.
     let _next = stand.qp.try_post_recv(&[], stand.drops.buffer(2));
-    stand.qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
+    stand.qp.modify(&QpAttr::new().state(QpState::INIT)).unwrap();
     assert_eq!(end(drained).await, Ok(()));
     assert_eq!(list.state(), Ok(QpState::INIT));
 }
@@ -120,10 +123,11 @@ async fn a_reset_ends_a_drain_and_what_comes_after_it_is_not_drained() {
 #[tokio::test]
 async fn a_query_that_uses_its_queue_pair_panics_instead_of_hanging() {
     let stand = Stand::new();
-    let other = TaskQp::<_, (), 1, 1>::new(TrackedQp::new(Qp::default()), &[&stand.handle]);
-    let nested = || stand.qp.with(|_| other.with(|_| stand.qp.with(|qp| qp.number())));
+    let other =
+        TaskQp::<_, ()>::new(TrackedQp::with_capacity(Qp::default(), 1, 1), &[&stand.handle]);
+    let nested = || stand.qp.query(|_| other.query(|_| stand.qp.query(|qp| qp.number())));
     assert!(catch_unwind(AssertUnwindSafe(nested)).is_err());
-    assert_eq!(stand.qp.with(|_| other.with(|qp| qp.number())), 1);
+    assert_eq!(stand.qp.query(|_| other.query(|qp| qp.number())), 1);
 }
 
 #[tokio::test]
@@ -132,9 +136,9 @@ async fn a_driver_whose_task_has_used_up_its_budget_polls_all_the_same() {
     let (_device, consumer) = HeapCq::new(64).unwrap().split_with(raiser);
     let queue = Budgeted::with_capacity(consumer, 1);
     let budget = queue.budget().clone();
-    let driver = Driver::new(CompletionQueue::new(queue), Channel::new(events).unwrap());
+    let driver = Driver::new(CompletionQueue::new(queue), TaskChannel::new(events).unwrap());
     let qp = with_entries(&Qp::default(), &budget, [1, 0]);
-    let qp = TaskQp::<_, (), 1, 0, _>::new(qp, &[&driver.handle()]);
+    let qp = TaskQp::<_, ()>::new(qp, &[&driver.handle()]);
     let spends = Arc::new(AtomicBool::new(false));
     let _driver = tokio::spawn({
         let (mut run, spends) = (Box::pin(driver.run()), spends.clone());
@@ -174,7 +178,8 @@ async fn each_request_ends_with_its_driver_though_wakers_panic() {
         .map(|nth| {
             let mut list = Qp::default();
             list.nth = nth;
-            let qp = TaskQp::<_, (), 2, 0>::new(TrackedQp::new(list), &[&driver.handle()]);
+            let qp =
+                TaskQp::<_, ()>::new(TrackedQp::with_capacity(list, 2, 0), &[&driver.handle()]);
             let requests = [(); 2].map(|()| qp.try_post_send(ping(), ()).unwrap());
             (qp, requests)
         })
@@ -229,7 +234,7 @@ fn woken_inline(ends: impl FnOnce(Stand) + Send + 'static) -> [RequestError; 2] 
             let (qp, tells) = (stand.qp.clone(), tells.clone());
             Inline::start(async move {
                 let why = task.await;
-                _ = (qp.failure(), qp.with(|qp| qp.number()));
+                _ = (qp.failure(), qp.query(|qp| qp.number()));
                 tells.send((nth, why)).unwrap();
             });
         }

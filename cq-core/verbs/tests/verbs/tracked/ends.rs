@@ -8,8 +8,8 @@ use super::*;
 use cq_verbs::polling::PollWc;
 
 /// Drains, and stops after so many empty polls. Returns what was seen.
-fn drain<C: Credit, T: PollWc>(
-    qp: &mut Tracked<C>,
+fn drain<T: PollWc>(
+    qp: &mut Tracked,
     cqs: &mut [&mut CompletionQueue<T>],
     patience: usize,
 ) -> (Result<(), DrainError>, Vec<String>) {
@@ -65,7 +65,7 @@ fn q02_an_unsignaled_send_that_was_executed_before_is_drained_too() {
     let (mut qp, device, _cq) = tracked(4, 2);
     qp.post_send(ping(), 0).unwrap();
     device.with(|pair| pair.refuses_after = Some((0, 0)));
-    assert_eq!(qp.fail(), Err(FailError::Marker(Refused::Device(5))));
+    assert_eq!(qp.fail(), Err(FailError::Marker(WrError::Device(5))));
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn q11_a_shared_receive_queue_that_is_in_use_keeps_what_it_has() {
         device.with(|pair| pair.is_used = is_used);
         let token = Arc::new(());
         let create = |_| Ok(device.clone());
-        let mut srq = TrackedSrq::<_, _, _, 3, 1>::create_by([&budget], 9, create).unwrap();
+        let mut srq = TrackedSrq::<_, _>::create_by(&[&budget], 3, create).unwrap();
         srq.post_recv(&[], token.clone()).unwrap();
         drop(srq);
         assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
-        assert_eq!((Arc::strong_count(&token) > 1, budget.free()), (is_used, 5));
+        assert_eq!((Arc::strong_count(&token) > 1, budget.available()), (is_used, 5));
     }
 }
 
@@ -94,7 +94,7 @@ fn buffers_that_a_destroyed_queue_pair_may_still_use_are_not_freed() {
         let mut disturbed = FaultInjector::<_, 1>::new(device.clone(), &Faults::seeded(1));
         assert_eq!(Post::quiesce(&mut &mut disturbed), !is_used);
         let (mut cq, budget) = device.cq(8);
-        let mut qp = with_entries::<_, _, 4, 3>(&device, &budget, [4, 3]);
+        let mut qp = with_entries(&device, &budget, [4, 3]);
         let tokens = [(); 2].map(Arc::new);
         if !is_idle {
             qp.post_send(ping(), tokens[0].clone()).unwrap();
@@ -104,7 +104,7 @@ fn buffers_that_a_destroyed_queue_pair_may_still_use_are_not_freed() {
         assert!(cq.poll(&mut [Wc::default(); 2]).unwrap().is_empty());
         let (owners, free) = if is_used && !is_idle { (2, 1) } else { (1, 8) };
         assert_eq!(
-            (tokens.map(|token| Arc::strong_count(&token)), budget.free()),
+            (tokens.map(|token| Arc::strong_count(&token)), budget.available()),
             ([owners; 2], free)
         );
     }
@@ -147,33 +147,58 @@ fn a_reset_returns_tokens_at_once_and_entries_once_the_queue_was_polled_empty() 
     *device.refuses.lock().unwrap() = None;
     qp.reset(|token| sent.push(token), |token| received.push(token)).unwrap();
     assert_eq!((sent, received), (vec![0, 1, 2], vec!['a']));
-    assert_eq!((qp.free_sends(), qp.free_receives(), qp.is_idle()), (1, 1, true));
+    assert_eq!((qp.available_sends(), qp.available_receives(), qp.is_idle()), (1, 1, true));
     qp.post_send(ping(), 9).unwrap();
     assert!(qp.post_send(ping(), 10).is_err(), "a completion from before may be in the queue");
     assert_eq!(retire(&mut qp, &mut cq), [""; 0], "it retires nothing");
-    assert_eq!((qp.free_sends(), qp.free_receives()), (3, 2));
+    assert_eq!((qp.available_sends(), qp.available_receives()), (3, 2));
     // `modify` to RESET is a reset.
-    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
-    assert_eq!((qp.sends_outstanding(), qp.free_sends()), (0, 3));
-    qp.modify(&QpAttr::to(QpState::INIT)).unwrap();
+    qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
+    assert_eq!((qp.sends_outstanding(), qp.available_sends()), (0, 3));
+    qp.modify(&QpAttr::new().state(QpState::INIT)).unwrap();
     qp.fail().unwrap();
     let states = device.states.lock().unwrap();
     assert_eq!(*states, [QpState::RESET, QpState::RESET, QpState::INIT, QpState::ERR]);
 }
 
 #[test]
+fn after_a_reset_as_many_are_posted_as_before_once_the_queue_was_polled_empty() {
+    let (mut qp, _device, mut cq) = tracked(4, 2);
+    let lists = |qp: &mut Tracked| {
+        let posted =
+            |answer: Result<(), PostError>, all| answer.map_or_else(|e| e.posted, |()| all);
+        let sends = posted(qp.post_sends(&mut [ping(); 4], |_| 0), 4);
+        (sends, posted(qp.post_recvs(&mut [RecvWr::new(0, &[]); 2], |_| 'a'), 2))
+    };
+    for nth in 0..3 {
+        assert_eq!(lists(&mut qp), (4, 2), "{nth}");
+        assert_eq!((qp.available_sends(), qp.available_receives()), (0, 0));
+        qp.reset(|_| (), |_| ()).unwrap();
+        assert_eq!(lists(&mut qp), (0, 0), "{nth}");
+        assert_eq!(qp.post_send(ping(), 1).unwrap_err().why, WrError::QueueFull);
+        assert_eq!(qp.fill_receives(1, |_| Sge::default(), |_| 'a').unwrap_err().posted, 0);
+        assert!(cq.poll(&mut [Wc::default()]).unwrap().is_empty());
+        assert_eq!((qp.available_sends(), qp.available_receives()), (4, 2));
+    }
+    // One after the other, too.
+    (0..4).for_each(|token| qp.post_send(ping(), token).unwrap());
+    (0..2).for_each(|_| qp.post_recv(&[], 'a').unwrap());
+    assert!(qp.post_send(ping(), 4).is_err() && qp.post_recv(&[], 'b').is_err());
+}
+
+#[test]
 fn its_reservations_return_after_it_was_destroyed() {
     let (qp, _device, mut cq) = tracked(4, 2);
     let budget = cq.get_ref().budget().clone();
-    assert_eq!(budget.free(), 0);
+    assert_eq!(budget.available(), 0);
     drop(qp);
     assert!(cq.poll(&mut [Wc::default()]).unwrap().is_empty());
-    assert_eq!(budget.free(), 6);
+    assert_eq!(budget.available(), 6);
 }
 
 #[test]
 fn a_queue_pair_that_its_queue_can_never_hold_is_not_pending() {
-    type Created = TrackedQp<Qp, u32, char, 3, 2, Entries>;
+    type Created = TrackedQp<Qp, u32, char, Fixed<3, 2, Arc<Budget>>>;
     let ((_small, small), (_large, large)) = (Qp::default().cq(4), Qp::default().cq(5));
     let refused = |queues| {
         let create = |_| Err(CreateError::OwnReceives);
@@ -186,12 +211,12 @@ fn a_queue_pair_that_its_queue_can_never_hold_is_not_pending() {
         drop(reserve(queue, 1).unwrap());
     }
     // Three and two entries are more than the small queue has, and as many as the large one has.
-    let overdrawn = Overdrawn { asked: 2, free: 0, pending: false };
+    let overdrawn = OverdrawnError { asked: 2, free: 0, pending: false };
     assert_eq!(refused([&small; 2]), overdrawn);
-    assert_eq!((small.free(), large.free()), (3, 4), "nothing is reserved");
-    assert_eq!(refused([&large; 2]), Overdrawn { free: 1, pending: true, ..overdrawn });
+    assert_eq!((small.available(), large.available()), (3, 4), "nothing is reserved");
+    assert_eq!(refused([&large; 2]), OverdrawnError { free: 1, pending: true, ..overdrawn });
     drop(reserve(&small, 3).unwrap());
-    let sends = Overdrawn { asked: 3, ..overdrawn };
+    let sends = OverdrawnError { asked: 3, ..overdrawn };
     assert_eq!(refused([&small; 2]), sends);
-    assert_eq!(refused([&small, &large]), Overdrawn { pending: true, ..sends });
+    assert_eq!(refused([&small, &large]), OverdrawnError { pending: true, ..sends });
 }

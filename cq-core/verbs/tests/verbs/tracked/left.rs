@@ -29,7 +29,7 @@ impl Truth {
     }
 }
 
-type Both = TrackedQp<Qp, u32, u32, 4, 3>;
+type Both = TrackedQp<Qp, u32, u32, Fixed<4, 3>>;
 
 /// How a batch is retired: all at once, one completion after the other, or one request after the other.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ proptest! {
     /// Each token comes back once, in order, with the status of its request, however the loops over it are left.
     #[test]
     fn each_token_is_returned_once_with_its_status(steps in steps()) {
-        let mut qp = Both::new(Qp::default());
+        let mut qp = Both::fixed(Qp::default());
         let device = qp.get_ref().clone();
         let mut truth = Truth::default();
         for step in steps {
@@ -166,7 +166,7 @@ fn a_drain_after_a_loop_that_was_left_returns_everything() {
         pair.execute(WcStatus::REM_ACCESS_ERR);
     });
     let mut buffer = [Wc::default(); 8];
-    let stops = |qp: &mut Tracked<Entries>, batch: &[Wc]| {
+    let stops = |qp: &mut Tracked, batch: &[Wc]| {
         for done in qp.retire_all(batch) {
             if let Done::Sent(sent) = done {
                 sent.result?;
@@ -204,7 +204,7 @@ fn a_receive_without_a_token_that_was_not_taken_ends_no_batch() {
 
 #[test]
 fn a_reset_discards_what_was_not_taken() {
-    let mut qp = TrackedQp::<_, u32, char, 4, 2>::new(Qp::default());
+    let mut qp = TrackedQp::<_, u32, char>::with_capacity(Qp::default(), 4, 2);
     let device = qp.get_ref().clone();
     qp.post_recvs(&mut [RecvWr::new(0, &[]); 2], |nth| ['a', 'b'][nth]).unwrap();
     let wcs = device.with(|pair| {

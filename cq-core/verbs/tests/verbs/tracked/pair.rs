@@ -28,7 +28,7 @@ impl Qp {
 
     /// Its completion queue, with a budget of this size.
     pub fn cq(&self, capacity: u32) -> (Queue, Arc<Budget>) {
-        let queue = Budgeted::with_capacity(Cq(self.pair.clone()), capacity);
+        let queue = Budgeted::with_capacity(Cq(self.pair.clone()), capacity as usize);
         let budget = queue.budget().clone();
         (CompletionQueue::new(queue), budget)
     }
@@ -47,16 +47,16 @@ impl Post for Qp {
         self.with(Post::quiesce)
     }
 
-    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn check_send(&self, wr: &SendWr<'_>) -> Result<(), WrError> {
         self.with(|pair| pair.check_send(wr))
     }
 
-    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn check_recv(&self, wr: &RecvWr<'_>) -> Result<(), WrError> {
         self.with(|pair| pair.check_recv(wr))
     }
 }
 
-impl QueuePair for Qp {
+impl DeviceQp for Qp {
     type Ah = u32;
     type Directed<'a> = Qp;
 
@@ -65,7 +65,7 @@ impl QueuePair for Qp {
     }
 
     fn qp_type(&self) -> QpType {
-        QpType::Rc
+        QpType::RC
     }
 
     fn caps(&self) -> QpCaps {
@@ -99,7 +99,7 @@ impl QueuePair for Qp {
     }
 
     fn endpoint(&self, _port: &Port) -> Endpoint {
-        Endpoint::new(QueuePair::number(self))
+        Endpoint::new(DeviceQp::number(self))
     }
 
     fn connect(&mut self, _port: &Port, peer: &Endpoint) -> Result<(), ModifyError> {
@@ -122,22 +122,22 @@ impl QueuePair for Qp {
 }
 
 impl Destroy for Qp {
-    fn destroy(self) -> Result<(), InUse<Self>> {
+    fn destroy(self) -> Result<(), InUseError<Self>> {
         if self.with(|pair| pair.is_used) {
-            return Err(InUse::new(self, "queue", "its users"));
+            return Err(InUseError::new(self, "queue", "its users"));
         }
         Ok(())
     }
 }
 
 /// As a shared receive queue.
-impl SharedReceiveQueue for Qp {
+impl DeviceSrq for Qp {
     fn number(&self) -> u32 {
         1
     }
 
     fn caps(&self) -> SrqInit {
-        SrqInit { max_wr: 8, max_sge: 1 }
+        SrqInit::new(8)
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
@@ -159,7 +159,7 @@ pub struct Cq(pub Arc<Mutex<Pair>>);
 impl PollCq for Cq {
     type Entry = Wc;
 
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        self.0.lock().unwrap().poll(out)
+    fn poll_into(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.0.lock().unwrap().poll_into(out)
     }
 }

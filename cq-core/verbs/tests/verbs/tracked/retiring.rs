@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_a_completion_covers_is_retired_one_by_one_and_posts_come_between() {
-    let mut qp = TrackedQp::<_, u32, char, 2, 1>::new(Qp::default());
+    let mut qp = TrackedQp::<_, u32, char>::with_capacity(Qp::default(), 2, 1);
     qp.post_sends(&mut [ping(), ping()], |nth| nth as u32).unwrap();
     qp.post_recv(&[], 'a').unwrap();
     let device = qp.get_ref().clone();
@@ -33,7 +33,7 @@ fn what_a_completion_covers_is_retired_one_by_one_and_posts_come_between() {
 #[test]
 fn a_completion_that_is_retired_late_covers_nothing_that_came_after_it() {
     // Two threads poll, and the second batch is retired first: it covers what is in the first.
-    let mut qp = TrackedQp::<_, u32, char, 4, 1>::new(Qp::default());
+    let mut qp = TrackedQp::<_, u32, char>::with_capacity(Qp::default(), 4, 1);
     let device = qp.get_ref().clone();
     qp.post_sends(&mut [ping(); 4], |nth| nth as u32).unwrap();
     let ids: Vec<_> = device.with(|pair| pair.sends.drain(..).map(|(wr_id, _)| wr_id).collect());
@@ -61,7 +61,7 @@ fn a_completion_that_is_retired_late_covers_nothing_that_came_after_it() {
 
 #[test]
 fn a_closure_that_panics_loses_its_tokens_and_no_request() {
-    let mut qp = TrackedQp::<_, u32, char, 4, 4>::new(Qp::default());
+    let mut qp = TrackedQp::<_, u32, char>::with_capacity(Qp::default(), 4, 4);
     let device = qp.get_ref().clone();
     let token = |nth: usize| if nth == 0 { 7 } else { panic!("no token") };
     let posted = catch_unwind(AssertUnwindSafe(|| qp.post_sends(&mut [ping(); 3], token)));
@@ -77,7 +77,7 @@ fn a_closure_that_panics_loses_its_tokens_and_no_request() {
     assert_eq!(done.collect::<Vec<_>>(), ["7 false", "9 false", "a false"]);
     assert!(qp.is_idle());
     // A reset is complete before its closures run.
-    qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    qp.modify(&QpAttr::new().state(QpState::RESET)).unwrap();
     qp.post_send(ping(), 1).unwrap();
     qp.post_recv(&[], 'c').unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| qp.reset(|_| panic!("a token"), |_| ()))).is_err());

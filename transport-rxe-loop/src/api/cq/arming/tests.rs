@@ -5,19 +5,19 @@ use crate::protocol::mode::CqFlag;
 fn scene(options: OpenOptions) -> (Context, &'static Device, CompletionChannel, Cq) {
     let (context, device) = options.alone();
     let channel = context.create_channel().unwrap();
-    let cq = context.create_cq(4, Some(&channel)).unwrap();
+    let cq = context.cq(4).channel(&channel).create().unwrap();
     (context, device, channel, cq)
 }
 
 /// Stores the completion of a WRITE of a queue pair that is its own peer.
 fn write(context: &Context, cq: &Cq) {
-    let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(cq)).unwrap();
+    let mut qp = context.alloc_pd().unwrap().qp(cq).create().unwrap();
     qp.connect_to(qp.number()).unwrap();
     let nowhere = RemoteAddr { addr: 0, rkey: 0 };
     qp.post_send(&[SendWr::write_inline(1, &[], nowhere)]).unwrap();
     until("it completes", || {
         let mut count = 0;
-        cq.queue().look_through(|_, _| count += 1).unwrap();
+        cq.handle.queue.look_through(|_, _| count += 1).unwrap();
         count == 1
     });
 }
@@ -36,7 +36,7 @@ fn n02_only_this_way_of_arming_raises_what_is_there() {
 fn n06_who_arms_is_woken_though_a_suspended_process_holds_the_lock() {
     let (context, device, mut channel, mut cq) = scene(OpenOptions::new());
     write(&context, &cq);
-    let slot = device.completions.cq(cq.queue().index);
+    let slot = device.completions.cq(cq.handle.queue.index);
     let suspended = device.memory.lock(&slot.fanin.lock, || {}).unwrap();
     for is_given_up in [false, true] {
         slot.mode.set(CqFlag::GivenUp, is_given_up);
@@ -55,7 +55,7 @@ fn n02_a_queue_whose_polls_are_counted_raises_what_is_there_too() {
         let wanted = (on == Notify::Next).then(|| cq.key());
         assert_eq!(channel.take_event(), Ok(wanted));
     }
-    assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(1));
+    assert_eq!(cq.poll_into(&mut [Wc::default(); 4]), Ok(1));
     cq.arm_or_raise(Notify::Next).unwrap();
     assert_eq!(channel.take_event(), Ok(None));
     assert!(device.completions.counts_polls);
@@ -73,8 +73,8 @@ impl Story {
     fn of(capacity: u32) -> Self {
         let (context, _) = OpenOptions::new().alone();
         let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(capacity, Some(&channel)).unwrap();
-        let mut qp = context.alloc_pd().unwrap().create_qp(&QpInit::new(&cq)).unwrap();
+        let cq = context.cq(capacity).channel(&channel).create().unwrap();
+        let mut qp = context.alloc_pd().unwrap().qp(&cq).create().unwrap();
         qp.connect_to(qp.number()).unwrap();
         Self { qp, channel, cq, _context: context }
     }
@@ -100,12 +100,12 @@ impl Story {
 
     /// A receive is flushed.
     fn fails(&mut self) {
-        self.qp.modify(&QpAttr::to(QpState::ERR)).unwrap();
+        self.qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
         self.qp.post_recv(&[RecvWr::new(2, &[])]).unwrap();
     }
 
     fn polls(&mut self) -> usize {
-        self.cq.poll(&mut [Wc::default()]).unwrap()
+        self.cq.poll_into(&mut [Wc::default()]).unwrap()
     }
 }
 
@@ -204,7 +204,7 @@ fn o05_an_overrun_is_there_for_every_arm() {
         story.fails();
         assert_eq!((story.events(), story.arms(on), story.arms(on)), (1, 1, 1));
         assert_eq!((story.polls(), story.arms(on)), (1, 1));
-        assert!(story.cq.poll(&mut [Wc::default()]).is_err());
+        assert!(story.cq.poll_into(&mut [Wc::default()]).is_err());
         assert_eq!(story.arms(on), 1);
     }
 }

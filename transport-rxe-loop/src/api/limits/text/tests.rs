@@ -9,19 +9,18 @@ fn what_is_not_named_is_as_usual_and_what_is_said_is_read() {
     let usual = Limits::default();
     assert_eq!(parsed(""), Ok(usual));
     let some = parsed(" queue_pairs = 4096, bytes=64M,").unwrap();
-    assert_eq!(some, Limits { queue_pairs: 4096, bytes: 64 << 20, ..usual });
+    assert_eq!(some, usual.queue_pairs(4096).bytes(64 << 20));
     for (text, bytes) in [("7", 7), ("3K", 3 << 10), ("2G", 2 << 30)] {
-        assert_eq!(parsed(&format!("bytes={text}")), Ok(Limits { bytes, ..usual }));
+        assert_eq!(parsed(&format!("bytes={text}")), Ok(usual.bytes(bytes)));
     }
-    let all = Limits {
-        queue_pairs: 1,
-        completion_queues: 2,
-        memory_regions: 3,
-        shared_receive_queues: 4,
-        channels: 5,
-        processes: 6,
-        bytes: 7,
-    };
+    let all = Limits::default()
+        .queue_pairs(1)
+        .completion_queues(2)
+        .memory_regions(3)
+        .shared_receive_queues(4)
+        .channels(5)
+        .processes(6)
+        .bytes(7);
     assert_eq!(parsed(&all.to_string()), Ok(all));
 }
 

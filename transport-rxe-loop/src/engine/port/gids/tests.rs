@@ -72,9 +72,9 @@ fn the_gids_of_infiniband_have_one_guid_in_several_subnets() {
 fn updated(gids: &Gids, addresses: &[&str]) -> Vec<String> {
     let entries: Vec<_> = addresses
         .iter()
-        .map(|ip| GidEntry { gid: gid(ip.parse().unwrap()), interface: 1 })
+        .map(|ip| GidEntry { gid: ip.parse::<IpAddr>().unwrap().into(), interface: 1 })
         .collect();
-    gids.update(&mut gids.lock().known, &entries);
+    gids.update(&mut sync::lock(&gids.changing).known, &entries);
     gids.entries().iter().map(|entry| entry.gid.to_string()).collect()
 }
 
@@ -102,7 +102,7 @@ fn an_index_is_used_again_where_there_is_no_other() {
     let gids = Gids::new(2 * MOST, &[]).unwrap();
     updated(&gids, &many);
     assert_eq!(updated(&gids, &[&many[..], &["11.0.0.1"]].concat()).len(), MOST);
-    assert_eq!(gids.find(gid("11.0.0.1".parse().unwrap())), None);
+    assert_eq!(gids.find(Ipv4Addr::new(11, 0, 0, 1).into()), None);
     let was = (gids.at(7).unwrap(), gids.gid(gids.at(7).unwrap()));
     (many[9], many[7]) = ("11.0.0.2", "11.0.0.1");
     let table = updated(&gids, &many);

@@ -20,7 +20,7 @@ impl Scene {
         let fixture = Fixture::new();
         let [sender, mut receiver] = [(); 2].map(|()| fixture.datagrams());
         let region = fixture.region(64);
-        let sges = [region.sge(0, 64).unwrap()];
+        let sges = [region.sge(..64).unwrap()];
         receiver.post_recv(&[1, 2].map(|id| RecvWr::new(id, &sges))).unwrap();
         let ah = fixture.ah();
         Self { fixture, sender, receiver, ah, _region: region }
@@ -61,7 +61,7 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
 fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     let mut scene = Scene::new();
     let suspended = scene.fixture.device.memory.lock(scene.lock(), || {}).unwrap();
-    let reset = QpAttr::to(QpState::RESET);
+    let reset = QpAttr::new().state(QpState::RESET);
     assert_eq!(scene.receiver.modify(&reset), Err(PEER_SUSPENDED.into()));
     assert_eq!(scene.receiver.state().unwrap(), QpState::ERR, "it takes no more");
     assert_eq!(scene.receiver.attributes().unwrap().qkey, Some(1), "it is not in RESET");
@@ -80,8 +80,8 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
     fixture.dies_pushing(&wc, tag::of_recv(Position::new(1)));
     // Somebody who lives has inherited it, and is stopped before it has settled anything.
-    let lock = &device.completions.cq(fixture.cq.queue().index).fanin.lock;
-    assert!(lock.inherit(DEAD, device.shm.me()));
+    let lock = &device.completions.cq(fixture.cq.handle.queue.index).fanin.lock;
+    assert!(lock.inherit(DEAD, device.shm.me));
     for _ in 0..2 {
         assert!(in_flight::take_receives(device.engine, slot).is_err());
         assert_eq!((slot.receive_lock.holder(), slot.recv.completed().get()), (None, 0));
@@ -105,7 +105,7 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
     thread::scope(|scope| {
         let sends = scope.spawn(|| send(sender, ah, number, 1));
         until("it has looked, and waits", || sync::load(stuck) == 0);
-        receiver.modify(&QpAttr::to(QpState::RTS).qkey(2)).unwrap();
+        receiver.modify(&QpAttr::new().state(QpState::RTS).qkey(2)).unwrap();
         drop(another);
         until("it is through", || sends.is_finished());
     });
@@ -143,13 +143,13 @@ fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
 fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let Scene { fixture, mut sender, ah, .. } = Scene::new();
     let (device, mut srq) = (fixture.device, fixture.srq(1));
-    let receiver = fixture.datagrams_of(&QpInit { srq: Some(&srq), ..fixture.init(QpType::Ud) });
+    let receiver = fixture.datagrams_of(&fixture.init(QpType::UD).srq(&srq));
     // Memory of a process that is gone, and nobody has swept up after it.
-    let (index, generation) = device.memory.mrs().claim(ANOTHER).unwrap();
-    let (key, domain) = (Key::of(index, 6), fixture.pd.domain().number());
+    let (index, generation) = device.memory.mrs.claim(ANOTHER).unwrap();
+    let (key, domain) = (Key::of(index, 6), fixture.pd.domain.number);
     let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
     let entry = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
-    entry.write(device.memory.mr(index), (ANOTHER, generation));
+    entry.write(device.memory.mrs.at(index), (ANOTHER, generation));
     let sge = Sge { addr: base, length: len as u32, lkey: key.get() };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
     send(&mut sender, &ah, receiver.number(), 1);
@@ -164,14 +164,14 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
 fn n06_each_receiver_is_woken_of_datagrams_that_are_carried_out_together() {
     let Scene { fixture, mut sender, ah, .. } = Scene::new();
     let region = fixture.region(64);
-    let sges = [region.sge(0, 64).unwrap()];
+    let sges = [region.sge(..64).unwrap()];
     let mut channel = fixture.context.create_channel().unwrap();
-    let mut cqs = [(); 2].map(|()| fixture.context.create_cq(4, Some(&channel)).unwrap());
+    let mut cqs = [(); 2].map(|()| fixture.context.cq(4).channel(&channel).create().unwrap());
     let engine = fixture.device.engine;
     let ownership = engine.ownership(sender.index());
     ownership.seize();
     let receivers = cqs.each_mut().map(|cq| {
-        let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(cq) };
+        let init = fixture.pd.qp(cq).qp_type(QpType::UD);
         let mut receiver = fixture.datagrams_of(&init);
         receiver.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));

@@ -26,12 +26,12 @@ fn is_begun_by_another(device: &'static Device) -> (Stage, Seen) {
     let word = &stage.head.word;
     let seen = word.ask(word.claim(me(device), ANOTHER).unwrap()).unwrap();
     word.serve(ANOTHER).unwrap();
-    sync::enter(&device.memory.copier().in_use[0]);
+    sync::enter(&device.memory.copier.in_use[0]);
     (stage, seen)
 }
 
 fn is_at_rest(device: &'static Device) -> bool {
-    device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0)
+    device.memory.copier.in_use.iter().all(|threads| sync::acquire(threads) == 0)
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn x07_who_waits_for_an_answer_or_to_ask_serves_others_meanwhile() {
 
     let device = Fixture::new().device;
     let asked = is_asked(device);
-    let stages = device.memory.stages();
+    let stages = &device.memory.stages;
     let all = stages.of(me(device)).chain(stages.large());
     let taken = all.filter_map(|stage| stage.head.word.claim(me(device), ANOTHER)).count();
     assert_eq!(taken, OWN + LARGE);
@@ -95,7 +95,7 @@ fn x07_the_answer_to_somebody_else_is_none() {
     let device = Fixture::new().device;
     let stage = own(device, 0);
     let word = &stage.head.word;
-    let _serving = device.memory.copier().serving();
+    let _serving = sync::lock(&device.memory.copier.serving);
     thread::scope(|scope| {
         let mut asks = scope.spawn(|| ask(device, me(device)));
         until("it asks", || {
@@ -121,7 +121,7 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
     let data = [const { AtomicU64::new(0) }; 1024];
     let far = Far { attachment: me(device), whose: KeyUser::local(0), needs: Access::empty() };
     // It is asked for longer than it takes to see that: this process lives, and does not serve.
-    let _serving = device.memory.copier().serving();
+    let _serving = sync::lock(&device.memory.copier.serving);
     for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
         let from = Spans::of_words(&data, len);
         let to = Target::of_far(far, Span::far(8, len as u32, Key::new(1)));
@@ -135,7 +135,7 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
                 }
             });
             until("it asks", || {
-                let mut stages = device.memory.stages().all();
+                let mut stages = device.memory.stages.all();
                 let asked = stages.find(|stage| state(stage.head) == Some(State::Asked));
                 let code = asked.and_then(|stage| stage.head.read()).map(|(asked, _)| asked.code);
                 seen.store(code == Some(wanted), Ordering::Relaxed);
@@ -150,7 +150,7 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
 fn begins(device: &'static Device) -> (Stage, Seen) {
     let mut found = None;
     until("it is asked", || {
-        let mut stages = device.memory.stages().of(me(device));
+        let mut stages = device.memory.stages.of(me(device));
         found = stages.find_map(|stage| Some((stage, stage.head.word.serve(me(device))?)));
         found.is_some()
     });
@@ -170,7 +170,7 @@ impl Begun {
     fn new() -> Self {
         let fixture = Fixture::new();
         let (device, counter) = (fixture.device, Counter::new(&fixture));
-        let _serving = device.memory.copier().serving();
+        let _serving = sync::lock(&device.memory.copier.serving);
         let (begun, stage, serving) = thread::scope(|scope| {
             let adds = scope.spawn(|| counter.add(device));
             let (stage, serving) = begins(device);
@@ -197,11 +197,11 @@ impl Begun {
 fn x05_an_atomic_that_nobody_has_begun_comes_back() {
     let fixture = Fixture::new();
     let (device, counter) = (fixture.device, Counter::new(&fixture));
-    let serving = device.memory.copier().serving();
+    let serving = sync::lock(&device.memory.copier.serving);
     assert_eq!(counter.add(device), Err(Trouble::NoAnswer.into()));
     drop(serving);
     serve(device.memory);
-    assert_eq!((counter.value(), device.memory.stages().all().all(is_free)), (0, true));
+    assert_eq!((counter.value(), device.memory.stages.all().all(is_free)), (0, true));
     assert_eq!((counter.add(device), counter.value()), (Ok(0), 1));
 }
 
@@ -260,7 +260,7 @@ fn moves(fixture: &Fixture, len: usize) -> Result<(), Trouble> {
 
 /// A region of this process as others see it.
 fn far_of(fixture: &Fixture, region: &OwnedRegion, len: usize) -> (Far, Span) {
-    let whose = KeyUser::local(fixture.pd.domain().number());
+    let whose = KeyUser::local(fixture.pd.domain.number);
     let far = Far { attachment: me(fixture.device), whose, needs: Access::REMOTE_WRITE };
     (far, Span::far(region.addr() as usize, len as u32, Key::new(region.lkey())))
 }
@@ -269,7 +269,7 @@ fn far_of(fixture: &Fixture, region: &OwnedRegion, len: usize) -> (Far, Span) {
 fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
     let fixture = Fixture::new();
     let (device, processes) = (fixture.device, fixture.device.shm.shape().processes as usize);
-    let stages = device.memory.stages();
+    let stages = &device.memory.stages;
     let all = (0..processes as u16).map(AttachmentId::new).filter(|&other| other != me(device));
     let others = all.flat_map(|place| stages.of(place)).chain(stages.large());
     let taken = others.filter_map(|stage| stage.head.word.claim(ANOTHER, ANOTHER)).count();
@@ -287,11 +287,11 @@ fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
 #[test]
 fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for_good() {
     let device = Fixture::new().device;
-    let large: Vec<_> = device.memory.stages().large().map(|stage| stage.index()).collect();
+    let large: Vec<_> = device.memory.stages.large().map(|stage| stage.index).collect();
     let claimed = |len, may| {
         let claim =
             || Some(ManuallyDrop::new(ClaimedStage::claim(device.memory, ANOTHER, len, may)?));
-        std::iter::from_fn(claim).map(|claimed| claimed.stage.index()).collect::<Vec<_>>()
+        std::iter::from_fn(claim).map(|claimed| claimed.stage.index).collect::<Vec<_>>()
     };
     assert_eq!(claimed(SMALL_BYTES + 1, false), large);
     assert_eq!(claimed(SMALL_BYTES + 1, true).len(), OWN / 2);
@@ -302,14 +302,14 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
 fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
     let fixture = Fixture::new();
     let device = fixture.device;
-    let own: Vec<_> = device.memory.stages().of(me(device)).collect();
+    let own: Vec<_> = device.memory.stages.of(me(device)).collect();
     let claim = |stage: &Stage| stage.head.word.claim(ANOTHER, ANOTHER).unwrap();
     let mut seen: Vec<_> = own.iter().map(claim).collect();
-    device.memory.stages().large().for_each(|stage| _ = claim(&stage));
+    device.memory.stages.large().for_each(|stage| _ = claim(&stage));
     let (end, mut asks) = (Instant::now() + 3 * PATIENCE, true);
     thread::scope(|scope| {
         let moves = scope.spawn(|| moves(&fixture, 8));
-        let waiting = &device.memory.copier().waiting;
+        let waiting = &device.memory.copier.waiting;
         until("it waits", || sync::acquire(waiting) == 1);
         while Instant::now() < end {
             // In no instant is one free.
@@ -344,7 +344,7 @@ fn x03_an_atomic_begun_by_a_dead_process_ends_though_its_attachment_is_reused() 
             assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
             assert!(device.shm.is_alive(ANOTHER), "another one");
         }
-        let begun = PendingAtomic { stage: stage.index() as u32, seen, owner };
+        let begun = PendingAtomic { stage: stage.index as u32, seen, owner };
         assert!(!is_reused || PendingAtomic::from_words(begun.to_words()) == Some(begun));
         assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
         assert!(is_free(stage));
@@ -368,7 +368,7 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     };
     // The system refuses, for a moment: it has no memory, say.
     paths.learn(device.memory, me(device), process, Errno::NOMEM).unwrap();
-    let serving = device.memory.copier().serving();
+    let serving = sync::lock(&device.memory.copier.serving);
     let (stage, begun) = thread::scope(|scope| {
         let writes = scope.spawn(|| write(1));
         let begun = begins(device);
@@ -400,7 +400,7 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
     let (stage, seen) = is_begun_by_another(device);
     recover_all(device);
     assert_eq!(state(stage.head), Some(State::Serving), "its client lives");
-    abandon(device.memory, PendingAtomic { stage: stage.index() as u32, seen, owner });
+    abandon(device.memory, PendingAtomic { stage: stage.index as u32, seen, owner });
     assert!(is_free(stage));
 }
 
@@ -416,7 +416,7 @@ fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
         claimed.seen = word.ask(claimed.seen).unwrap();
         word.serve(server).unwrap();
     }
-    let mut all = device.memory.stages().of(me(device));
+    let mut all = device.memory.stages.of(me(device));
     assert!(all.all(|stage| state(stage.head) == Some(State::Orphaned)));
     assert_eq!(ask(device, me(device)), Err(Trouble::Fault.into()), "it knows no such memory");
 }
@@ -429,7 +429,7 @@ fn x05_an_atomic_waits_for_a_lock_that_is_given_back_in_time() {
     thread::scope(|scope| {
         let adds = scope.spawn(|| counter.add(device));
         until("it is told to ask again", || {
-            let mut stages = device.memory.stages().of(me(device));
+            let mut stages = device.memory.stages.of(me(device));
             stages.any(|stage| sync::acquire(&stage.head.answers) > 0)
         });
         drop(held);

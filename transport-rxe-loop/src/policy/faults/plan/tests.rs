@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use cq_testing::fault::When;
+use cq_verbs::fault::When;
 
 use super::*;
 
@@ -47,9 +47,9 @@ fn q07_a_delayed_request_runs_at_its_time_and_no_queue_pair_stays_stopped() {
         ..candidate(0, 299)
     };
     assert_eq!(engine.fate(&Candidate { takes_receive: false, ..peers }), Fate::Later(300));
-    assert!(engine.lock().stopped.contains_key(&QpNumber::new(2)));
+    assert!(sync::lock(&engine.state).stopped.contains_key(&QpNumber::new(2)));
     assert_eq!(fate(1, 300), Fate::Runs(Noise::default()));
-    assert!(engine.lock().stopped.is_empty());
+    assert!(sync::lock(&engine.state).stopped.is_empty());
 }
 
 #[test]

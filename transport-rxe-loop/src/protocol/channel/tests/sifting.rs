@@ -2,6 +2,42 @@
 
 use super::*;
 
+/// A pipe in which another process has a hand: in what is written, and before anything is read.
+struct Meddled<'a, W, R> {
+    pipe: &'a Queue,
+    writes: W,
+    reads: R,
+}
+
+impl<W: Fn(Token) -> Token, R: Fn()> Pipe for Meddled<'_, W, R> {
+    fn write(&self, token: Token) -> Result<(), Unwritten> {
+        self.pipe.write((self.writes)(token))
+    }
+
+    fn read(&self) -> Option<Token> {
+        (self.reads)();
+        self.pipe.read()
+    }
+
+    fn len(&self) -> usize {
+        self.pipe.len()
+    }
+
+    fn wait(&self, _: u32) -> bool {
+        false
+    }
+}
+
+/// Has a void token written before each read, `left` times.
+fn floods<'a>(pipe: &'a Queue, left: &'a Cell<u32>) -> impl Fn() + 'a {
+    move || {
+        if let Some(fewer) = left.get().checked_sub(1) {
+            left.set(fewer);
+            let _ = pipe.write(Token::from_bytes([1; 8]));
+        }
+    }
+}
+
 #[test]
 fn n14_what_left_makes_nothing_readable() {
     let memory = Memory::new(&[0, 1, 2]);
@@ -119,38 +155,20 @@ fn x03_what_is_missing_at_each_attempt_is_restored() {
     assert!(!memory.is_readable(), "the channel has ended");
 }
 
-/// A pipe to which others write an event of source 0 before and after a token that is no event.
-struct Busy<'a>(&'a Memory);
-
-impl Pipe for Busy<'_> {
-    fn write(&self, token: Token) -> Result<(), Unwritten> {
-        if token != Token::NONE {
-            return self.0.pipe.write(token);
-        }
-        self.0.raise(0);
-        self.0.pipe.write(token)
-    }
-
-    fn read(&self) -> Option<Token> {
-        self.0.raise(0);
-        self.0.pipe.read()
-    }
-
-    fn len(&self) -> usize {
-        self.0.pipe.len()
-    }
-
-    fn wait(&self, _: u32) -> bool {
-        false
-    }
-}
-
 #[test]
 fn x03_what_others_raise_meanwhile_neither_is_missing_nor_hides_what_is() {
     let memory = Memory::new(&[0, 1]);
     memory.raise_all(&[1]);
     [0, 1].into_iter().for_each(|source| _ = memory.count(source));
-    let missing = memory.events(CHANNEL).missing(&memory.owned.borrow(), &Busy(&memory));
+    // An event comes before and after the token that is no event.
+    let raises = |token| {
+        if token == Token::NONE {
+            memory.raise(0);
+        }
+        token
+    };
+    let busy = Meddled { pipe: &memory.pipe, writes: raises, reads: || _ = memory.raise(0) };
+    let missing = memory.events(CHANNEL).missing(&memory.owned.borrow(), &busy);
     assert_eq!([missing.of(0), missing.of(1)], [1, 1]);
 }
 
@@ -160,38 +178,12 @@ fn n14_sifting_ends_while_others_read_and_write() {
         let memory = Memory::new(&[0, 1]);
         memory.pipe.space.set(space);
         (0..space.min(FLOOD as usize / 2)).for_each(|_| _ = memory.raise(0));
-        // Another process reads what it can.
-        let thief = Thief(&memory.pipe, Cell::new(FLOOD));
+        // Another process reads the token that is no event.
+        let steals = |token| if token == Token::NONE { Token::from_bytes([1; 8]) } else { token };
+        let (pipe, left) = (&memory.pipe, Cell::new(FLOOD));
+        let thief = Meddled { pipe, writes: steals, reads: floods(pipe, &left) };
         let _ = memory.events(CHANNEL).missing(&memory.owned.borrow(), &thief);
-        assert!(thief.1.get() > 0, "it reads on");
-    }
-}
-
-/// A pipe of which another process reads the token that is no event, and to which it writes another one, so many times.
-struct Thief<'a>(&'a Queue, Cell<u32>);
-
-impl Pipe for Thief<'_> {
-    fn write(&self, token: Token) -> Result<(), Unwritten> {
-        if token != Token::NONE {
-            return self.0.write(token);
-        }
-        self.0.write(Token::from_bytes([1; 8]))
-    }
-
-    fn read(&self) -> Option<Token> {
-        if self.1.get() > 0 {
-            self.1.set(self.1.get() - 1);
-            let _ = self.0.write(Token::from_bytes([1; 8]));
-        }
-        self.0.read()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn wait(&self, _: u32) -> bool {
-        false
+        assert!(left.get() > 0, "it reads on");
     }
 }
 
@@ -246,39 +238,15 @@ fn x04_any_bytes_are_a_token() {
     }
 }
 
-/// A pipe to which others write a void token whenever one is read, and at most so many.
-struct Flooded<'a>(&'a Queue, Cell<u32>);
-
-impl Pipe for Flooded<'_> {
-    fn write(&self, token: Token) -> Result<(), Unwritten> {
-        self.0.write(token)
-    }
-
-    fn read(&self) -> Option<Token> {
-        if self.1.get() > 0 {
-            self.1.set(self.1.get() - 1);
-            self.write(Token::from_bytes([1; 8])).unwrap();
-        }
-        self.0.read()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn wait(&self, _: u32) -> bool {
-        false
-    }
-}
-
 const FLOOD: u32 = 1000;
 
 #[test]
 fn x04_taking_ends_while_others_write_what_is_void() {
     let memory = Memory::new(&[0]);
-    let flooded = Flooded(&memory.pipe, Cell::new(FLOOD));
+    let (pipe, left) = (&memory.pipe, Cell::new(FLOOD));
+    let flooded = Meddled { pipe, writes: |token| token, reads: floods(pipe, &left) };
     assert_eq!(memory.events(CHANNEL).take(&memory.owned.borrow(), &flooded), None);
-    assert!(flooded.1.get() > FLOOD / 2, "it reads on");
+    assert!(left.get() > FLOOD / 2, "it reads on");
     memory.raise_all(&[0]);
     assert_eq!(memory.events(CHANNEL).take(&memory.owned.borrow(), &memory.pipe), Some(0));
 }

@@ -41,9 +41,9 @@ const CALLS: [(&str, Call); 16] = [
 
 /// The state after a call in another one, and the event, as the table of the documentation says; `None` where it has no row.
 fn said(call: &str, state: State, service: Service) -> Option<(String, String)> {
-    let table =
-        include_str!("../../cm.rs").lines().skip_while(|line| !line.contains("| call | in"));
-    let rows = table.skip(2).map_while(|line| line.strip_prefix("//! |"));
+    let page = include_str!("../../../internals/connecting.md");
+    let table = page.lines().skip_while(|line| !line.starts_with("| call | in"));
+    let rows = table.skip(2).map_while(|line| line.strip_prefix('|'));
     let mut named = "";
     for row in rows {
         let [name, states, to, event, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..]

@@ -47,7 +47,7 @@ impl Mapped {
     }
 
     pub fn sge(&self, len: usize) -> [Sge; 1] {
-        [self.region.sge(LEN / 2, len).unwrap()]
+        [self.region.sge(LEN / 2..LEN / 2 + len).unwrap()]
     }
 
     pub fn remote(&self) -> RemoteAddr {

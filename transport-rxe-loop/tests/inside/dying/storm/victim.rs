@@ -33,7 +33,7 @@ fn suffers() {
         }
         if chance.one_in(16) {
             // Closing the file drops all record locks of the process on it.
-            drop(File::open(context.device().shm.path().file()).unwrap());
+            drop(File::open(context.device.shm.path().file()).unwrap());
         }
         far.work(&mut chance).unwrap();
         if chance.one_in(3) {

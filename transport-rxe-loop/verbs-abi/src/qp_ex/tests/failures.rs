@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cq_verbs::setup::QpType;
+
 use super::super::*;
 use super::{SEND, end_in_reset, functions, named, pair, post_send, put_send, set_sge};
-use crate::qp::type_of_c;
 use crate::test::*;
 
 /// What is called between two good requests: the errno that is told at the end.
@@ -124,8 +125,11 @@ fn q06_the_operations_of_a_type_are_those_that_the_device_carries() {
                 wr.wr.ud.ah = a.address();
             }
             let is_carried = a.post_send(&mut [wr]).is_ok();
-            let qp_type = type_of_c(qp_type).unwrap();
-            assert_eq!(Draft::new(qp_type, Some(op)).is_ok(), is_carried, "{qp_type:?}, {opcode}");
+            assert_eq!(
+                Draft::new(QpType(qp_type), Some(op)).is_ok(),
+                is_carried,
+                "{qp_type:?}, {opcode}"
+            );
         }
     }
 }

@@ -73,7 +73,7 @@ fn a_queue_pair_that_cannot_follow_the_answer_ends_the_connection_for_both_sides
     let Sides { listener, active } = &asking.sides;
     create_qp(active.id);
     let mut attr = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::ZEROED };
-    let mask = QpAttr::to(QpState::ERR).mask().bits().cast_signed();
+    let mask = QpAttr::new().state(QpState::ERR).mask().bits().cast_signed();
     let mut param = rdma_conn_param::ZEROED;
     // SAFETY: as C does it.
     unsafe {

@@ -188,7 +188,10 @@ fn queue_pairs_of_identifiers_follow_their_events() {
         fails(rdma_init_qp_attr(active.id, &raw mut attr, &raw mut mask), libc::EINVAL);
         ok(rdma_create_qp(id, ptr::null_mut(), &mut init()));
         let (level, option) = (RDMA_OPTION_ID as c_int, RDMA_OPTION_ID_ACK_TIMEOUT as c_int);
-        ok(rdma_set_option(id, level, option, ptr::from_mut(&mut 21_u8).cast(), 1));
+        let set =
+            |number: &mut u8| rdma_set_option(id, level, option, ptr::from_mut(number).cast(), 1);
+        ok(set(&mut 21));
+        fails(set(&mut 32), libc::EINVAL);
         ok(rdma_accept(id, ptr::null_mut()));
         assert_eq!((*(*id).qp).state, IBV_QPS_RTS);
         let mut init = init();

@@ -1,7 +1,13 @@
-//! When a fault is injected, by count or by chance; and the random numbers for it.
-
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+//! When a fault is injected, by count or by chance; and the random numbers for it. For devices that inject faults
+//! themselves, and for injectors of any transport, as that of `cq_testing::fault`.
+//!
+//! ```
+//! use cq_verbs::fault::{Dice, Occasion, When};
+//!
+//! let (mut third, mut dice) = (Occasion::new(When::nth(3)), Dice::new(7));
+//! let injected: Vec<_> = (1..=5).filter(|_| third.comes(None, &mut dice)).collect();
+//! assert_eq!(injected, [3]);
+//! ```
 
 /// When a fault is injected. An occasion is a call or a completion that the fault could hit.
 #[must_use]
@@ -63,7 +69,7 @@ impl From<When> for Which {
     }
 }
 
-/// Counts the occasions of a fault. Also for transports that inject faults themselves.
+/// Counts the occasions of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occasion {
     which: Which,
@@ -90,26 +96,34 @@ impl Occasion {
     }
 }
 
-/// A seeded pseudorandom number generator. Also for transports that inject faults themselves.
+/// A seeded pseudorandom number generator: SplitMix64, of Steele, Lea and Flood, *Fast Splittable Pseudorandom Number
+/// Generators* (2014).
 #[derive(Clone, Debug)]
-pub struct Dice(Xoshiro256PlusPlus);
+pub struct Dice(u64);
 
 impl Dice {
     /// A generator with this seed.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
     }
 
     /// A new generator, seeded from this one. Their numbers are independent.
     #[must_use]
-    pub fn fork(&mut self) -> Self {
-        Self(Xoshiro256PlusPlus::from_rng(&mut self.0))
+    pub const fn fork(&mut self) -> Self {
+        Self(self.next())
     }
 
     /// A number below `end`. `end` is at most 2³² and not 0.
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub const fn below(&mut self, end: u64) -> u64 {
         // The upper half of a product with 32 random bits is close to uniform.
-        (u64::from(self.0.next_u32()) * end) >> 32
+        ((self.next() >> 32) * end) >> 32
+    }
+
+    const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
     }
 }
