@@ -1,4 +1,4 @@
-//! A SEND from one queue pair to another: `cargo run -p transport-rxe-loop --example hello`.
+//! A SEND from one queue pair to another: `cargo run -p transport-rxe-loop --example hello_send`.
 
 use transport_rxe_loop::{Access, Context, RecvWr, SendWr};
 

@@ -1,4 +1,4 @@
-//! A completion goes through a ring: `cargo run -p cq-core --example hello`.
+//! A completion goes through a ring: `cargo run -p cq-core --example hello_ring`.
 
 use cq_core::{queue, wc};
 
