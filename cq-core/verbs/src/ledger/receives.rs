@@ -40,17 +40,29 @@ pub struct Receives<
 > {
     /// Outstanding receives have a token, except those whose closure panicked.
     tokens: Items<Option<T>, L>,
-    /// How often each slot was posted and retired, modulo 2³²: odd while its receive is outstanding.
-    turns: Items<u32, L>,
+    slots: Items<Slot, L>,
     /// The first and the last of the free slots, if any: all that are not outstanding. They are used in turn, so that
     /// numbers repeat late.
     free: usize,
     last_free: usize,
-    /// For each free slot but the last the next one.
-    next: Items<u32, L>,
     outstanding: usize,
     limit: usize,
     generation: Generation,
+}
+
+/// A place for a receive.
+struct Slot {
+    /// How often it was posted and retired, modulo 2³²: odd while its receive is outstanding.
+    turn: u32,
+    /// The next free slot, if it is free, but not the last one.
+    next: u32,
+}
+
+impl Slot {
+    /// The slot with this index, while all are free.
+    const fn free(index: usize) -> Self {
+        Self { turn: 0, next: index as u32 + 1 }
+    }
 }
 
 /// A receive that has completed.
@@ -74,16 +86,15 @@ impl<T, const N: usize> Receives<T, Array<N>> {
 impl<T, L: Storage> Receives<T, L> {
     /// A ledger for so many receives, or as many as its array has.
     pub(crate) fn sized(generation: Generation, count: usize) -> Self {
-        let (tokens, turns) = (Items::make(count, |_| None), Items::make(count, |_| 0));
-        let (next, limit) = (Items::make(count, following), count.min(L::MOST as usize));
-        let last_free = next.len().saturating_sub(1);
-        Self { tokens, turns, free: 0, last_free, next, outstanding: 0, limit, generation }
+        let (tokens, slots) = (Items::make(count, |_| None), Items::make(count, Slot::free));
+        let (last_free, limit) = (slots.len().saturating_sub(1), count.min(L::MOST as usize));
+        Self { tokens, slots, free: 0, last_free, outstanding: 0, limit, generation }
     }
 
     /// The bits of a request's number that are the index of its slot. The others count how often the slot was posted and
     /// retired, so that a completion which is given twice retires nothing the second time.
     fn index_bits(&self) -> u32 {
-        usize::BITS - self.tokens.len().saturating_sub(1).leading_zeros()
+        usize::BITS - self.slots.len().saturating_sub(1).leading_zeros()
     }
 
     /// How many receives are outstanding: posted, and not retired.
@@ -101,7 +112,7 @@ impl<T, L: Storage> Receives<T, L> {
     /// Allows at most `limit` receives to be outstanding, and never more than its capacity. If more are already, posts are
     /// refused until enough of them are retired.
     pub fn set_limit(&mut self, limit: usize) {
-        self.limit = limit.min(self.tokens.len());
+        self.limit = limit.min(self.slots.len());
     }
 
     /// Posts a receive with a token.
@@ -240,11 +251,11 @@ impl<T, L: Storage> Receives<T, L> {
     /// already.
     pub fn retire<'w>(&mut self, wc: &'w Wc) -> Option<Received<'w, T>> {
         let index = self.slot_of(wc)?;
-        self.turns[index] = self.turns[index].wrapping_add(1);
-        if self.outstanding == self.tokens.len() {
+        self.slots[index].turn = self.slots[index].turn.wrapping_add(1);
+        if self.outstanding == self.slots.len() {
             self.free = index;
         } else {
-            self.next[self.last_free] = index as u32;
+            self.slots[self.last_free].next = index as u32;
         }
         self.last_free = index;
         self.outstanding -= 1;
@@ -256,7 +267,7 @@ impl<T, L: Storage> Receives<T, L> {
     pub(crate) fn slot_of(&self, wc: &Wc) -> Option<usize> {
         let number = self.generation.number_of(Direction::Receive, wc)?;
         let index = (number & ((1 << self.index_bits()) - 1)) as usize;
-        let is_outstanding = self.turns.get(index)? & 1 == 1;
+        let is_outstanding = self.slots.get(index)?.turn & 1 == 1;
         (is_outstanding && self.wr_id(index) == wc.wr_id()).then_some(index)
     }
 
@@ -271,9 +282,8 @@ impl<T, L: Storage> Receives<T, L> {
     /// The first half of [`restart`](Self::restart), which runs no code of the caller.
     pub(crate) fn give_up(&mut self, generation: Generation) {
         (self.outstanding, self.generation) = (0, generation);
-        (self.free, self.last_free) = (0, self.tokens.len().saturating_sub(1));
-        self.turns.fill(0);
-        self.next.iter_mut().enumerate().for_each(|(index, next)| *next = following(index));
+        (self.free, self.last_free) = (0, self.slots.len().saturating_sub(1));
+        self.slots.iter_mut().enumerate().for_each(|(index, slot)| *slot = Slot::free(index));
     }
 
     /// The second half, before anything is posted.
@@ -283,12 +293,12 @@ impl<T, L: Storage> Receives<T, L> {
 
     /// The free slot behind this one.
     fn after(&self, index: usize) -> usize {
-        self.next[index] as usize
+        self.slots[index].next as usize
     }
 
     /// The `wr_id` of the receive that is outstanding in this slot, or will be posted there next.
     fn wr_id(&self, index: usize) -> u64 {
-        let turn = self.turns[index] | 1;
+        let turn = self.slots[index].turn | 1;
         let number = turn << self.index_bits() | index as u32;
         self.generation.wr_id(Direction::Receive, number)
     }
@@ -307,15 +317,10 @@ impl<T, L: Storage> Receives<T, L> {
     fn note(&mut self) -> usize {
         let index = self.free;
         self.free = self.after(index);
-        self.turns[index] |= 1;
+        self.slots[index].turn |= 1;
         self.outstanding += 1;
         index
     }
-}
-
-/// The slot behind this one, while all are free.
-fn following(index: usize) -> u32 {
-    index as u32 + 1
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ impl<T, L: Storage> Sends<T, L> {
     /// The request was refused. [`QueueFull`](crate::post::WrError::QueueFull): the ledger is full, or the queue is. A
     /// request that the queue pair would [never take](Post::check_send) is refused for that reason, also while the ledger is
     /// full.
+    #[inline(always)]
     pub fn post<P>(&mut self, qp: &mut P, wr: SendWr<'_>, token: T) -> Result<(), NotPostedError<T>>
     where
         P: Post + ?Sized,

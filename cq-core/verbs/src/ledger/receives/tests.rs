@@ -17,7 +17,7 @@ fn repeats_after<const N: usize>(uses: u32) {
     let mut receives = Receives::<u32, Array<N>>::fixed(Generation::new(1));
     let first = post(&mut receives, 0);
     assert!(receives.retire(&first).is_some());
-    receives.turns[0] = uses.wrapping_mul(2).wrapping_sub(2);
+    receives.slots[0].turn = uses.wrapping_mul(2).wrapping_sub(2);
     for round in [1, 2] {
         // The other slots come first.
         for token in 1..N as u32 {
