@@ -42,7 +42,23 @@ use crate::transport::{
 
 /// A completion queue of a transport.
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::queue::SoftCq;
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let mut storage = SoftCq::<16>::new();
+/// let (mut producer, consumer) = storage.split();
+/// producer.push_batch(&[1, 2, 3].map(|wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 5)))?;
+///
+/// let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 2]);
+/// assert_eq!(cq.poll(&mut batch)?.len(), 2);
+/// assert_eq!(cq.pop()?.map(|wc| wc.wr_id()), Some(3));
+/// assert!(cq.poll(&mut batch)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// See [the module](self) for another example.
 #[doc(alias = "ibv_cq")]
 #[derive(Debug)]
 pub struct CompletionQueue<T: ?Sized> {

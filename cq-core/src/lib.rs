@@ -63,10 +63,10 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage; the traits of [`transport`] for `Box<T>` |
-//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `Instant` as a [`Deadline`](transport::Deadline), errors as `std::io::Error` |
+//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `Instant` as a [`Deadline`](transport::Deadline), the errors of a transport and of waiting as `std::io::Error` |
 //! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
 //! | `portable-atomic` | what `async` needs on targets without compare-and-swap; with `--cfg portable_atomic_unsafe_assume_single_core`, or a critical section |
-//! | `serde` | `Serialize` and `Deserialize` for numbers, flags, keys and errors; not for completions, whose undefined fields have no values |
+//! | `serde` | `Serialize` and `Deserialize` for numbers, flags, keys, and the errors of a transport; not for completions, whose undefined fields have no values, nor for the errors of a queue |
 //! | `defmt` | `Format` for completions, numbers, keys and errors |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(loom), no_std)]
@@ -93,6 +93,23 @@ pub mod guide;
 pub mod macros;
 pub mod observe;
 /// The traits, for code that calls their methods: `use cq_core::prelude::*`. It names nothing.
+///
+/// ```
+/// use cq_core::channel::thread;
+/// use cq_core::prelude::*;
+/// use cq_core::queue::HeapCq;
+/// use cq_core::transport::{Armed, Notify, Woken};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (raiser, mut events) = thread::channel(1);
+/// let (mut producer, mut consumer) = HeapCq::new(16)?.split_with(raiser);
+/// assert_eq!(consumer.arm(Notify::Next)?, Armed::Armed); // the queue is empty: it is safe to sleep
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(events.block(None)?, Woken::Event);
+/// assert_eq!(events.take_event()?, Some(consumer.key()));
+/// assert_eq!(consumer.pop()?.map(|wc| wc.wr_id()), Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub mod prelude {
     pub use crate::transport::{Arm as _, Block as _, Capacity as _, Events as _, PollCq as _};
     pub use crate::transport::{RegisterWaker as _, Signal as _};

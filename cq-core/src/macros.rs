@@ -279,13 +279,24 @@ macro_rules! io_errors {
             fn from(error: $error) -> Self {
                 type This = $error;
                 let kind = match &error {
-                    $($pattern => Self::from($cause).kind(),)*
+                    $($pattern => $crate::macros::kind_of(&Self::from($cause)),)*
                     _ => std::io::ErrorKind::Other,
                 };
                 Self::new(kind, error)
             }
         })+
     };
+}
+
+/// The kind of a cause; of a number that is no error number, `Other`.
+#[cfg(feature = "std")]
+pub fn kind_of(cause: &std::io::Error) -> std::io::ErrorKind {
+    const ENODEV: i32 = 19;
+    match cause.raw_os_error() {
+        Some(ENODEV) => std::io::ErrorKind::NotFound,
+        Some(..=0) => std::io::ErrorKind::Other,
+        _ => cause.kind(),
+    }
 }
 
 /// Writes the names of the flags that are set, and the bits that have none.

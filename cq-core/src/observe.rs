@@ -76,7 +76,30 @@ pub trait Observer<E = Wc> {
 /// A queue with an observer. It implements what the queue implements, and has the handle that the queue has:
 /// wrap it in a [`CompletionQueue`](crate::cq::CompletionQueue).
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::observe::{Observed, Observer};
+/// use cq_core::queue::SoftCq;
+/// use cq_core::transport::{PollCq, PollError};
+/// use cq_core::wc::Wc;
+///
+/// /// Counts the polls that find nothing.
+/// struct Empty(u64);
+///
+/// impl Observer for Empty {
+///     fn polled(&mut self, _: &dyn PollCq<Entry = Wc>, _: usize, batch: &[Wc]) {
+///         self.0 += u64::from(batch.is_empty());
+///     }
+/// }
+///
+/// let mut storage = SoftCq::<4>::new();
+/// let (_producer, consumer) = storage.split();
+/// let mut observed = Observed::new(consumer, Empty(0));
+/// observed.pop()?;
+/// assert_eq!(observed.into_parts().1.0, 1);
+/// # Ok::<(), PollError>(())
+/// ```
+///
+/// See [the module](self) for another example.
 #[derive(Clone, Debug)]
 pub struct Observed<T, O> {
     transport: T,
@@ -120,10 +143,17 @@ impl<T: PollCq, O: Observer<T::Entry>> PollCq for Observed<T, O> {
     // As of the queue itself: not inlined, an empty poll takes three times as long.
     #[inline(always)]
     fn poll_into(&mut self, out: &mut [T::Entry]) -> Result<usize, PollError> {
-        let polled = poll_checked(&mut self.transport, out);
-        let count = polled.inspect_err(|error| self.observer.failed(*error))?;
-        self.observer.polled_by(&self.transport, out.len(), &out[..count]);
-        Ok(count)
+        // By value: what the observer gets by reference would be stored first.
+        match poll_checked(&mut self.transport, out) {
+            Ok(count) => {
+                self.observer.polled_by(&self.transport, out.len(), &out[..count]);
+                Ok(count)
+            }
+            Err(error) => {
+                self.observer.failed(error);
+                Err(error)
+            }
+        }
     }
 
     of_target! { self.transport; holds_more_than(&self, count: usize) -> bool; }

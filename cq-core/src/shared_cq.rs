@@ -101,12 +101,31 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 
 use crate::cq::{CompletionQueue, WaitError, wait_with};
 use crate::sync::{self, AtomicU32, Tracked, const_unless_loom};
-use crate::transport::{Arm, Block};
+use crate::transport::{Arm, Block, Deadline};
 
 /// A completion queue behind a spin lock.
+///
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::queue::SoftCq;
+/// use cq_core::shared_cq::SharedCq;
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let mut storage = SoftCq::<16>::new();
+/// let (mut producer, consumer) = storage.split();
+/// let shared = SharedCq::new(CompletionQueue::new(consumer));
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+///
+/// let guard = shared.lock();
+/// assert!(shared.try_lock().is_none()); // as another thread finds it
+/// drop(guard);
+/// assert_eq!(shared.lock().pop()?.map(|wc| wc.wr_id()), Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// It is `Sync` if the transport is `Send`; otherwise sharing it does not compile:
 /// ```compile_fail,E0277
@@ -193,6 +212,19 @@ impl<T: Arm> SharedCq<T> {
         wait_with(key, buffer, channel, deadline, |buffer, events, on| {
             self.lock().look(buffer, events, on)
         })
+    }
+
+    /// [`wait`](Self::wait) for at most this time.
+    ///
+    /// # Errors
+    /// The same as [`CompletionQueue::wait`].
+    pub fn wait_timeout<'r, C: Block<Instant: Deadline>>(
+        &self,
+        buffer: &'r mut [T::Entry],
+        channel: &mut C,
+        timeout: Duration,
+    ) -> Result<&'r [T::Entry], WaitError> {
+        self.wait(buffer, channel, Deadline::after(timeout))
     }
 }
 

@@ -62,6 +62,8 @@
 //! | [`Events`], [`Block`] | the consumer side of a channel | [N5](crate::contract#n5), [N7](crate::contract#n7)–[N10](crate::contract#n10) |
 //! | [`RegisterWaker`] | a channel that a task waits for | [N5](crate::contract#n5), [N6](crate::contract#n6) |
 //! | [`Signal`] | the producer side of a channel | [N9](crate::contract#n9) |
+//!
+//! [`prelude`](crate::prelude) has an example of calls, and [`cq`](crate::cq) a function that is generic over them.
 
 mod cq_key;
 mod error;
@@ -257,8 +259,8 @@ pub trait Block: Events {
 ///
 /// impl Deadline for Tick {
 ///     fn after(timeout: Duration) -> Option<Self> {
-///         // A tick more: the present one has begun.
-///         let ticks = u64::try_from(timeout.as_millis()).ok()?.checked_add(1)?;
+///         // Rounded up, and a tick more: the present one has begun.
+///         let ticks = u64::try_from(timeout.as_nanos().div_ceil(1_000_000)).ok()?.checked_add(1)?;
 ///         TICKS.load(Relaxed).checked_add(ticks).map(Self)
 ///     }
 /// }

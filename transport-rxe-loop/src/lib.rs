@@ -106,7 +106,7 @@ cfg_if::cfg_if! {
         #[doc(no_inline)]
         pub use cq_verbs as verbs;
         pub use cq_verbs::fault::When;
-        #[doc(no_inline)]
+        #[doc(inline)]
         pub use cq_verbs::root::*;
 
         pub use crate::api::ah::{AddressHandle, Destination};
@@ -116,7 +116,7 @@ cfg_if::cfg_if! {
         pub use crate::api::cq::{Cq, CqHandle};
         pub use crate::api::datagram::Directed;
         pub use crate::api::device::Context;
-        pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};
+        pub use crate::api::limits::{Limits, LimitsTextError, OtherLimitsError};
         pub use crate::api::mr::{MemoryRegion, OwnedRegion};
         pub use crate::api::mw::MemoryWindow;
         pub use crate::api::open::{OpenError, OpenOptions, devices};

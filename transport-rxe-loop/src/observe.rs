@@ -55,6 +55,18 @@ use crate::shm::reader::{self, Reader};
 pub use crate::shm::view::{Holder, Process};
 
 /// An observer of a fabric. It keeps the fabric's file open, and notices when that is replaced.
+///
+/// ```
+/// use transport_rxe_loop::OpenOptions;
+/// use transport_rxe_loop::observe::FabricObserver;
+///
+/// let name = format!("watched-{}", std::process::id());
+/// let _context = OpenOptions::new().fabric(&name).open("loop0")?;
+/// let mut observer = FabricObserver::open(&name)?;
+/// assert!(observer.is_current() && observer.fabric() == name);
+/// assert!(observer.snapshot().queue_pairs.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct FabricObserver {
     reader: Reader,

@@ -43,6 +43,7 @@ impl ProtectionDomain {
     ///
     /// # Errors
     /// The device has no path there: no such port, or no route to the GID.
+    #[doc(alias = "ibv_create_ah")]
     pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
         let raw = Ah::new(&self.raw, attr::raw_path(to)).attempt("create an address handle")?;
         Ok(AddressHandle { raw })

@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use cq_verbs::setup::{AtomicCap, DeviceAttr};
 use rdma_sys::ibv_device_attr_ex;
 
-/// The attributes, as libibverbs returned them.
-pub fn of_raw(attr: &ibv_device_attr_ex) -> DeviceAttr {
+/// The attributes, as libibverbs returned them, with those of the context.
+pub fn of_raw(attr: &ibv_device_attr_ex, vectors: c_int) -> DeviceAttr {
     let basic = &attr.orig_attr;
     let mut to = DeviceAttr::default();
     macro_rules! counts {
@@ -21,6 +21,7 @@ pub fn of_raw(attr: &ibv_device_attr_ex) -> DeviceAttr {
     to.max_qp_init_rd_atom = small(basic.max_qp_init_rd_atom);
     to.atomic_cap = AtomicCap(basic.atomic_cap);
     to.mem_window_type_2b = basic.device_cap_flags & MEM_WINDOW_TYPE_2B != 0;
+    to.num_comp_vectors = count(vectors);
     to.phys_port_cnt = basic.phys_port_cnt;
     to
 }

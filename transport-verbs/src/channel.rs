@@ -56,6 +56,7 @@ impl Context {
     ///
     /// # Errors
     /// No descriptor is available.
+    #[doc(alias = "ibv_create_comp_channel")]
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
         let raw = Channel::new(&self.raw).attempt("create a completion channel")?;
         trace::event!(DEBUG, channel = raw.as_fd().as_raw_fd(), "channel created");

@@ -81,6 +81,22 @@ pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
 
 /// `struct rdma_cm_id`: an identifier of librdmacm, with an event channel of its own. Programs that are generic over
 /// the [`Identifier`] name it.
+///
+/// ```no_run
+/// use std::net::SocketAddr;
+/// use std::time::Duration;
+///
+/// use transport_verbs::cm::Id;
+/// use transport_verbs::verbs::cm::{self, CmError, Identifier};
+///
+/// fn reach<I: Identifier>(addr: SocketAddr) -> Result<cm::Route<I>, CmError> {
+///     cm::resolve(addr, Duration::from_secs(5))
+/// }
+///
+/// let route = reach::<Id>("192.0.2.1:7471".parse()?)?;
+/// assert!(!route.device().name()?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Id(cm::Id);
 

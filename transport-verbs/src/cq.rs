@@ -78,7 +78,7 @@ impl Context {
         let made = cq::Cq::new(&self.raw, foreign(&self.raw, capacity)?, channel, comp_vector);
         let made = made.attempt("create a completion queue");
         let queue = made.map_err(|refused| {
-            let vectors = self.raw.comp_vectors();
+            let vectors = self.raw.attributes.num_comp_vectors;
             let vector = (LimitKind::CompletionVectors, comp_vector.saturating_add(1), vectors);
             error::beyond(&[vector, entries(&self.raw, capacity)], refused)
         })?;
@@ -106,6 +106,7 @@ impl Cq {
     /// # Errors
     /// More completions wait in it than that, the capacity is out of range, or the device can't resize;
     /// nothing changed.
+    #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let context = self.handle.queue.context();
         let resized = self.handle.queue.resize(foreign(context, capacity)?);
@@ -119,6 +120,7 @@ impl Cq {
     ///
     /// # Errors
     /// The device does not support moderation, or a value exceeds its maximum.
+    #[doc(alias = "ibv_modify_cq")]
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
         self.handle.queue.moderate(count, period).map_err(|error| {
             let refused = error::refused("moderate the completion queue's events", &error);

@@ -24,7 +24,7 @@ pub type Destination<'a> = cq_verbs::setup::Destination<'a, AddressHandle>;
 /// qp.activate(&port, 0x1111)?;
 ///
 /// let ah = pd.create_ah(&AddressVector::new(&port, peer.gid, peer.lid))?;
-/// let there = Destination { ah: &ah, qp_num: peer.qp_num, qkey: 0x1111 };
+/// let there = Destination::new(&ah, peer.qp_num, 0x1111);
 /// qp.to(&there).post_send(&[SendWr::send_inline(1, b"hello")])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -41,7 +41,7 @@ impl QueuePair {
     /// ```compile_fail,E0505
     /// # use transport_verbs::{AddressHandle, Destination, QueuePair};
     /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
-    /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
+    /// let mut directed = qp.to(&Destination::new(&ah, 1, 2));
     /// ah.destroy();
     /// directed.post_send(&[]);
     /// # }
@@ -67,7 +67,7 @@ impl Directed<'_> {
     }
 
     const fn target(&self) -> Target<'_> {
-        let Destination { ah, qp_num, qkey } = self.destination;
+        let Destination { ah, qp_num, qkey, .. } = self.destination;
         Target { ah: &ah.raw, qp_num, qkey }
     }
 }

@@ -122,6 +122,7 @@ impl Context {
 
     /// The device's attributes, as they were when it was opened.
     #[must_use]
+    #[doc(alias = "ibv_query_device")]
     pub fn attributes(&self) -> DeviceAttr {
         self.raw.attributes
     }
@@ -130,6 +131,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no such port, or it has no GID yet.
+    #[doc(alias = "ibv_query_port")]
     pub fn port(&self, number: u8) -> Result<Port, DeviceError> {
         port::query(&self.raw, number)
     }

@@ -186,7 +186,7 @@ mod trace;
 
 #[doc(no_inline)]
 pub use cq_verbs as verbs;
-#[doc(no_inline)]
+#[doc(inline)]
 pub use cq_verbs::root::*;
 
 pub use crate::ah::AddressHandle;

@@ -41,6 +41,7 @@ impl Context {
     ///
     /// # Errors
     /// There are too many.
+    #[doc(alias = "ibv_alloc_pd")]
     pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
         let raw = Pd::new(&self.raw).attempt("allocate a protection domain")?;
         trace::event!(DEBUG, pd = raw.number(), "protection domain allocated");

@@ -109,6 +109,7 @@ impl QueuePair {
     ///
     /// # Errors
     /// The device could not be queried.
+    #[doc(alias = "ibv_query_qp")]
     pub fn attributes(&self) -> Result<QpAttr, DeviceError> {
         let mask = self.given | QpAttrMask::STATE;
         let attr = self.raw.query(mask.bits()).attempt("query the queue pair")?;
@@ -121,6 +122,7 @@ impl QueuePair {
     /// # Errors
     /// The device refuses: there is no such transition, or attributes are missing, not allowed or out of range.
     /// Nothing was changed.
+    #[doc(alias = "ibv_modify_qp")]
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         self.modify_raw(&mut attr::raw(attr), attr.mask()).map_err(|refused| match refused {
             // What the specification does not allow has a reason; the device knows the others.

@@ -72,6 +72,7 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     /// The limit exceeds the queue's capacity, or the device refused.
+    #[doc(alias = "ibv_modify_srq")]
     pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
         let max = self.caps.max_wr;
         let armed = self.raw.arm_limit(limit).attempt("set the limit of the shared receive queue");
@@ -85,6 +86,7 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     /// The device could not be queried.
+    #[doc(alias = "ibv_query_srq")]
     pub fn limit(&self) -> Result<u32, DeviceError> {
         self.raw.limit().attempt("query the shared receive queue")
     }
@@ -106,6 +108,7 @@ impl ProtectionDomain {
     ///
     /// # Errors
     /// A capacity exceeds the device's limits, there are too many, or the device does not support them.
+    #[doc(alias = "ibv_create_srq")]
     pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
         // Numbers are not used again, so a dead queue's event names no other.
         static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -186,11 +186,11 @@ fn q04_a_datagram_is_judged_with_its_destination() {
     for (ah, wr, why) in
         [(&foreign, send, WrError::NoDestination), (&ah, probe, WrError::Unsupported)]
     {
-        let mut directed = end.qp.to(&Destination { ah, qp_num, qkey });
+        let mut directed = end.qp.to(&Destination::new(ah, qp_num, qkey));
         assert_eq!(directed.check_send(&wr), Err(why));
         refused(directed.post_send(&[wr]), 0, why);
     }
-    assert_eq!(end.qp.to(&Destination { ah: &ah, qp_num, qkey }).check_send(&send), Ok(()));
+    assert_eq!(end.qp.to(&Destination::new(&ah, qp_num, qkey)).check_send(&send), Ok(()));
 }
 
 #[test]

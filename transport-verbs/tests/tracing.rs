@@ -93,7 +93,7 @@ fn o02_an_overrun_is_told_of_where_its_event_is_taken() {
     let region = pd.allocate(64, ALL).unwrap();
     let (sge, to) = ([region.sge(..8).unwrap()], region.remote(8).unwrap());
     for wr_id in 0..cq.capacity() as u64 + 2 {
-        // WrError once it has failed.
+        // Refused once it has failed.
         let _ = qp.post_send(&[SendWr::write(wr_id, &sge, to)]);
     }
     let mut is_told = || {

@@ -248,11 +248,11 @@ impl Qp<<Across as Device>::Ah> for AcrossQp {
         to: &Destination<'_, <Across as Device>::Ah>,
         list: &[SendWr<'_>],
     ) -> Posted {
-        let Destination { ah, qp_num, qkey } = *to;
+        let Destination { ah, qp_num, qkey, .. } = *to;
         assert!(!self.is_beside(qp_num), "{WITHIN}");
         match (&mut self.qp, ah) {
-            (Here(qp), Here(ah)) => qp.post_to(&Destination { ah, qp_num, qkey }, list),
-            (There(qp), There(ah)) => qp.post_to(&Destination { ah, qp_num, qkey }, list),
+            (Here(qp), Here(ah)) => qp.post_to(&Destination::new(ah, qp_num, qkey), list),
+            (There(qp), There(ah)) => qp.post_to(&Destination::new(ah, qp_num, qkey), list),
             _ => mixed(),
         }
     }

@@ -349,6 +349,7 @@ impl<T: Transport> Identifier<Opened<T>> for CmId<T> {
         self.0.modify_qp(&mut qp.qp, to, None).map_err(|error| match error {
             ModifyQpError::Attributes(errno) => errno,
             ModifyQpError::Modify(error) => error.errno(),
+            other => unreachable!("{other}"),
         })
     }
 }

@@ -343,9 +343,9 @@ impl BrokenQp {
 
 impl Qp<ModelAh> for BrokenQp {
     fn post_to(&mut self, to: &Destination<'_, ModelAh>, list: &[SendWr<'_>]) -> Posted {
-        let Destination { ah, qp_num, qkey } = *to;
+        let Destination { ah, qp_num, qkey, .. } = *to;
         let qkey = if self.how == How::IgnoresQueueKeys { 0 } else { qkey };
-        self.it.post_to(&Destination { ah, qp_num, qkey }, list)
+        self.it.post_to(&Destination::new(ah, qp_num, qkey), list)
     }
 
     fn number(&self) -> u32 {

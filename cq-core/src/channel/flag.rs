@@ -56,7 +56,18 @@ use crate::transport::{Block, CqKey, EventError, Events, Woken};
 
 /// The channel of one queue.
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::channel::flag::Flag;
+/// use cq_core::transport::{Events, Signal};
+///
+/// let mut flag = Flag::new();
+/// let (raiser, events) = flag.split();
+/// assert!(events.serves(raiser.key()) && !events.is_pending());
+/// raiser.raise(); // in an interrupt handler
+/// assert!(events.is_pending());
+/// ```
+///
+/// See [the module](self) for another example.
 #[derive(Debug, Default)]
 pub struct Flag {
     pub(super) raised: AtomicU32,

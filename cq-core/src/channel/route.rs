@@ -34,7 +34,22 @@ use crate::transport::{Block, CqKey, EventError, Events, Woken};
 /// A channel, and up to `N` queues whose events were read during waits for other queues. The event of one more queue is
 /// returned to the caller, as [`WaitError::OtherQueue`](crate::cq::WaitError::OtherQueue).
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::channel::route::Router;
+/// use cq_core::channel::thread;
+/// use cq_core::transport::{Events, Signal};
+///
+/// let (of_sends, events) = thread::channel(2);
+/// let of_receives = events.raiser();
+/// let mut router = Router::<_, 2>::new(events);
+///
+/// of_receives.raise();
+/// assert_eq!(router.route(of_sends.key()).take_event()?, None); // kept for the other queue
+/// assert_eq!(router.route(of_receives.key()).take_event()?, Some(of_receives.key()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// See [the module](self) for another example.
 #[derive(Clone, Debug)]
 pub struct Router<E, const N: usize> {
     channel: E,

@@ -37,7 +37,23 @@ use crate::transport::RegisterWaker;
 
 /// The channel of one queue.
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::channel::waker::WakerChannel;
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::queue::SoftCq;
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (mut channel, mut storage) = (WakerChannel::new(), SoftCq::<16>::new());
+/// let (raiser, mut events) = channel.split();
+/// let (mut producer, consumer) = storage.split_with(raiser);
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+///
+/// let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+/// assert_eq!(pollster::block_on(cq.next_batch(&mut batch, &mut events))?[0].wr_id(), 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// See [the module](self) for another example.
 #[derive(Debug, Default)]
 pub struct WakerChannel {
     flag: Flag,

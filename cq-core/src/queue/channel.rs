@@ -64,6 +64,18 @@ impl<S: QueueChannel + Clone> SplitSignal for S {
 impl<S: QueueChannel> SplitSignal for S {}
 
 /// A queue without a channel. It cannot be armed.
+///
+/// ```
+/// use cq_core::queue::{Consumer, NoChannel, Producer, SoftCq};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let mut storage = SoftCq::<4>::new();
+/// type Sides<'a> = (Producer<'a, Wc, NoChannel>, Consumer<'a, Wc, NoChannel>);
+/// let (mut producer, mut consumer): Sides<'_> = storage.split();
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(consumer.pop()?.map(|wc| wc.wr_id()), Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoChannel;
 
@@ -83,6 +95,25 @@ impl<S: Signal> QueueChannel for S {
 }
 
 /// What the consumer of a queue with a channel has of it: the key of the queue's events, and a [`Signal`] or none.
+///
+/// ```
+/// use cq_core::channel::flag::Flag;
+/// use cq_core::queue::raw::{RawQueue, Slot};
+/// use cq_core::queue::{Control, OnChannel};
+/// use cq_core::transport::{Arm, Armed, Events, Notify, Signal};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (mut flag, control, slots) = (Flag::new(), Control::new(), [const { Slot::new() }; 4]);
+/// let (raiser, mut events) = flag.split();
+/// let key = raiser.key();
+/// // SAFETY: the queue has these two sides, and no others.
+/// let queue = unsafe { RawQueue::of(&control, &slots, &[], 4) }?;
+/// let (mut producer, mut consumer) = queue.into_sides(0, raiser, OnChannel::named(key));
+/// assert_eq!(consumer.arm(Notify::Next)?, Armed::Armed);
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(events.take_event()?, Some(key));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct OnChannel<S = NoChannel> {
     pub(super) key: CqKey,

@@ -217,6 +217,19 @@ const fn after(word: u32, what: ByProducers) -> u32 {
 }
 
 /// Entries were dropped, because the queue is full or has ended.
+///
+/// ```
+/// use cq_core::queue::{DroppedError, End, SoftCq};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let mut storage = SoftCq::<2>::new();
+/// let (mut producer, _consumer) = storage.split();
+/// let batch = [Wc::new(7, WcStatus::SUCCESS, 5); 3];
+/// let dropped = producer.push_batch_or_overrun(&batch).unwrap_err();
+/// assert_eq!(dropped, DroppedError { lost: 1, end: End::Overrun { dropped: 1 } });
+/// assert!(dropped.is_first()); // report it
+/// assert!(!producer.push_or_overrun(&batch[0]).unwrap_err().is_first());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DroppedError {
@@ -258,6 +271,20 @@ crate::from_causes! {
 }
 
 /// A batch was not stored as a whole.
+///
+/// ```
+/// use cq_core::queue::{BatchError, PushError, SoftCq};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let mut storage = SoftCq::<2>::new();
+/// let (mut producer, mut consumer) = storage.split();
+/// let batch = [1, 2, 3].map(|wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 5));
+/// let BatchError { stored, why } = producer.push_batch(&batch).unwrap_err();
+/// assert_eq!((stored, why), (2, PushError::Full));
+/// consumer.poll(&mut [Wc::default(); 2])?;
+/// producer.push_batch(&batch[stored..])?; // the others, once there are free slots
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BatchError<W = PushError> {

@@ -25,7 +25,7 @@ use crate::wc::Wc;
 /// assert_eq!(batch.iter().sum::<u64>(), 6);
 /// assert!(producer.is_full(), "not released yet");
 /// drop(batch);
-/// assert_eq!(producer.free_slots(), 3);
+/// assert_eq!(producer.available(), 3);
 ///
 /// producer.push(&5)?;
 /// let mut batch = consumer.poll_in_place(8)?;

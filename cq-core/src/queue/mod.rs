@@ -156,9 +156,7 @@ pub use self::capacity::CapacityError;
 #[doc(hidden)]
 pub use self::channel::Token;
 pub use self::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel, SplitSignal};
-#[doc(hidden)]
-pub use self::completion::Completion;
-pub use self::completion::Tagged;
+pub use self::completion::{Completion, Tagged};
 pub use self::consumer::Consumer;
 use self::end::Ends;
 pub use self::end::{BatchError, DroppedError, End, PushError};
@@ -206,6 +204,23 @@ use crate::wc::Wc;
 ///
 /// # The end of the queue
 /// [`End`] documents the two words that say whether it has ended.
+///
+/// # Example
+/// ```
+/// use cq_core::queue::raw::{RawQueue, Slot};
+/// use cq_core::queue::{Control, End, NoChannel};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
+/// // SAFETY: the queue has these two sides, and no others.
+/// let queue = unsafe { RawQueue::of(&control, &slots, &[], 4) }?;
+/// let (mut producer, mut consumer) = queue.into_sides(0, NoChannel, NoChannel);
+/// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(consumer.pop()?.map(|wc| wc.wr_id()), Some(7));
+/// consumer.fail();
+/// assert_eq!((control.released(), control.end()), (1, Some(End::Failed)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub struct Control {

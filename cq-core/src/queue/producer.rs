@@ -205,7 +205,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// # Staleness
     /// There may be more by now, never fewer.
     #[must_use]
-    pub fn free_slots(&self) -> usize {
+    pub fn available(&self) -> usize {
         (self.limit as usize).saturating_sub(self.len())
     }
 
@@ -215,7 +215,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// Only a push makes `false` become `true`.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.free_slots() == 0
+        self.available() == 0
     }
 
     /// The number of slots.

@@ -78,7 +78,24 @@ const _: () = {
 
 /// A queue in memory that the caller provides, to be turned into one of its sides.
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::queue::raw::{RawQueue, Slot};
+/// use cq_core::queue::{Control, NoChannel, Tail};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
+/// // SAFETY: the queue has one producer, and no consumer.
+/// let mut queue = unsafe { RawQueue::of(&control, &slots, &[], 4) }?;
+/// queue.producer(Tail::at(0), NoChannel).push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+///
+/// // The producer was killed before it saved its tail.
+/// let mut found = 0;
+/// let tail = queue.recover(Tail::at(0), |wc, _tag| found = wc.wr_id());
+/// assert_eq!((found, tail.position()), (7, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// See [the module](self) for another example.
 pub struct RawQueue<'a> {
     control: &'a Control,
     slots: &'a [Slot],

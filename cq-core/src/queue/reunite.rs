@@ -7,6 +7,15 @@ use crate::entry::Entry;
 use crate::sentences;
 
 /// The two that were given are not the two sides of one queue or channel of this type, or there are more sides of it.
+///
+/// ```
+/// use cq_core::queue::{ReuniteError, SoftCq};
+///
+/// let (mut one, mut another) = (SoftCq::<4>::new(), SoftCq::<4>::new());
+/// let ((producer, _), (_, consumer)) = (one.split(), another.split());
+/// let ReuniteError(producer, _consumer) = SoftCq::<4>::reunite(producer, consumer).unwrap_err();
+/// assert_eq!(producer.available(), 4); // both sides are returned, and can still be used
+/// ```
 pub struct ReuniteError<P, C>(
     /// The producer's side.
     pub P,

@@ -4,6 +4,24 @@ use super::ring::Position;
 
 /// The state of a producer, with which another one can resume. Of use to producers that take turns on a
 /// [raw](super::raw) queue.
+///
+/// ```
+/// use cq_core::queue::raw::{RawQueue, Slot};
+/// use cq_core::queue::{Control, NoChannel, Tail};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
+/// // SAFETY: one producer at a time is made of it, and there is no other.
+/// let mut queue = unsafe { RawQueue::of(&control, &slots, &[], 4) }?;
+/// let mut saved = Tail::at(0).to_words(); // beside the lock for which the producers take turns
+/// for wr_id in [1, 2] {
+///     let mut producer = queue.producer(Tail::from_words(saved), NoChannel);
+///     producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 5))?;
+///     saved = producer.tail().to_words();
+/// }
+/// assert_eq!(Tail::from_words(saved).position(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
     position: Position,

@@ -6,6 +6,15 @@ use crate::{foreign_flags, foreign_number};
 foreign_number! {
     /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)). Displayed as `ibv_wc_status_str(3)` has it ([C12](crate::contract#c12)).
+    ///
+    /// ```
+    /// use cq_core::wc::WcStatus;
+    ///
+    /// let status = WcStatus(12); // as a device wrote it
+    /// assert_eq!((status, status.name()), (WcStatus::RETRY_EXC_ERR, Some("RETRY_EXC_ERR")));
+    /// assert_eq!(status.to_string(), "transport retry counter exceeded");
+    /// assert_eq!(format!("{0} {0:?}", WcStatus(99)), "unknown WcStatus(99)");
+    /// ```
     #[derive(bytemuck::Pod, bytemuck::Zeroable)]
     WcStatus("ibv_wc_status", "ibv_wc_status_str"), "unknown" {
         /// The request succeeded.
@@ -62,6 +71,15 @@ foreign_number! {
 foreign_number! {
     /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
     /// [C3](crate::contract#c3)).
+    ///
+    /// ```
+    /// use cq_core::wc::WcOpcode;
+    ///
+    /// let opcode = WcOpcode(129); // as a device wrote it
+    /// assert_eq!(opcode, WcOpcode::RECV_RDMA_WITH_IMM);
+    /// assert!(opcode.is_recv() && !WcOpcode::RDMA_WRITE.is_recv());
+    /// assert_eq!(opcode.to_string(), "receive of RDMA write with immediate");
+    /// ```
     #[derive(bytemuck::Pod, bytemuck::Zeroable)]
     WcOpcode("ibv_wc_opcode"), "unknown" {
         /// A SEND of any kind.
@@ -120,6 +138,16 @@ impl WcOpcode {
 
 foreign_flags! {
     /// `enum ibv_wc_flags`. Unknown bits are kept ([C2](crate::contract#c2), [C3](crate::contract#c3)).
+    ///
+    /// ```
+    /// use cq_core::wc::{Wc, WcFlags, WcStatus};
+    ///
+    /// let flags = WcFlags::GRH | WcFlags::IP_CSUM_OK;
+    /// let wc = Wc::new(7, WcStatus::SUCCESS, 5).with_flags(flags);
+    /// assert!(wc.result()?.flags().contains(WcFlags::GRH));
+    /// assert_eq!(WcFlags::from_bits_retain(1 << 20).bits(), 1 << 20); // an unknown bit
+    /// # Ok::<(), cq_core::wc::Failed>(())
+    /// ```
     #[repr(transparent)]
     #[derive(bytemuck::Pod, bytemuck::Zeroable)]
     pub struct WcFlags("ibv_wc_flags"): u32 {

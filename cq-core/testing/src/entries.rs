@@ -8,6 +8,18 @@ use cq_core::entry::{Entry, InArray, InEntry};
 use crate::rules::{Kind, Numbered};
 
 /// 16 bytes, each of which is used: the generations are in an array.
+///
+/// ```
+/// use cq_core::queue::SoftCq;
+/// use cq_testing::entries::Bytes16;
+/// use cq_testing::rules::{Kind, Numbered};
+///
+/// let mut storage = SoftCq::<4, Bytes16>::of_entries();
+/// let (mut producer, mut consumer) = storage.split();
+/// producer.push(&Bytes16::pushed(Kind::Send, 7))?;
+/// assert_eq!(consumer.pop()?, Some(Bytes16::polled(Kind::Send, 7)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Bytes16 {
@@ -38,6 +50,15 @@ impl Numbered for Bytes16 {
 }
 
 /// 4 bytes: no more than 31 bits of a number. The generations are in an array.
+///
+/// ```
+/// use cq_core::entry::Entry;
+/// use cq_testing::entries::Bytes4;
+/// use cq_testing::rules::{Kind, Numbered};
+///
+/// let failure = Bytes4::pushed(Kind::Failure, 7);
+/// assert!(failure.is_urgent() && failure.number() == 7);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Bytes4(u32);
@@ -63,6 +84,15 @@ impl Numbered for Bytes4 {
 }
 
 /// 8 bytes, two bits of which are spare: the narrowest generation. What is pushed has ones there.
+///
+/// ```
+/// use cq_testing::entries::Spare2;
+/// use cq_testing::rules::{Kind, Numbered};
+///
+/// let (pushed, polled) = (Spare2::pushed(Kind::Send, 7), Spare2::polled(Kind::Send, 7));
+/// assert_ne!(pushed, polled); // in the spare bits
+/// assert_eq!(pushed.number(), polled.number());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(8))]
 pub struct Spare2 {

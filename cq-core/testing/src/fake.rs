@@ -78,6 +78,21 @@ pub const ASLEEP_FOR_EVER: EventError = EventError::Device(35);
 /// A completion queue, its channel and a queue pair that follow a script of up to `N` steps and record up to `N` calls.
 ///
 /// `&Script` implements the transport traits: use `CompletionQueue::new(&script)`, and `&mut &script` as the channel.
+///
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::transport::CqKey;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::{Call, Script};
+///
+/// let key = CqKey { index: 0, generation: 1 };
+/// let script = Script::<4>::new(key).on_poll(Ok(&[Wc::new(7, WcStatus::SUCCESS, 5)]));
+/// let mut cq = CompletionQueue::new(&script);
+/// assert_eq!(cq.pop()?.map(|wc| wc.wr_id()), Some(7));
+/// assert_eq!(script.calls(), [Call::Poll(1)]);
+/// script.done()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 #[derive(Debug)]
 pub struct Script<const N: usize> {

@@ -107,6 +107,20 @@ pub const VENDOR_ERR: u32 = 0xfa17_0000;
 ///
 /// At most `N` completions are held back at a time, and at most `N` queue pairs count as failed. Faults beyond that are
 /// not injected. Around a channel or a queue pair, `N` can be 0.
+///
+/// ```
+/// use cq_core::transport::{CqKey, PollCq, PollError};
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::Script;
+/// use cq_testing::fault::{FaultInjector, Faults, When};
+///
+/// let key = CqKey { index: 0, generation: 1 };
+/// let script = Script::<4>::new(key).on_poll(Ok(&[Wc::new(7, WcStatus::SUCCESS, 5)]));
+/// let mut queue = FaultInjector::<_, 4>::new(&script, &Faults::seeded(7).delay(When::nth(1), 1));
+/// assert_eq!(queue.pop()?, None); // the completion is held back for one poll
+/// assert_eq!(queue.pop()?.map(|wc| wc.wr_id()), Some(7));
+/// # Ok::<(), PollError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FaultInjector<T, const N: usize> {
     transport: T,

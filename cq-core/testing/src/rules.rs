@@ -157,7 +157,7 @@ pub trait EventFixture: Fixture<Queue: Arm> {
 pub type EntryOf<F> = <<F as Fixture>::Queue as PollCq>::Entry;
 
 /// A rule that the transport breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("the transport breaks {rule}: {how}")]
 pub struct RuleError {
     /// The rule's number.
@@ -167,6 +167,16 @@ pub struct RuleError {
 }
 
 /// A check of a rule.
+///
+/// ```
+/// use cq_testing::entries::Bytes4;
+/// use cq_testing::rules;
+///
+/// let check = rules::entry::<Bytes4>().find(|check| check.name == "p01_order").unwrap();
+/// let run = check.run.expect("the entry has all kinds of completion");
+/// run()?;
+/// # Ok::<(), rules::RuleError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The rule, and what is checked: `p01_order`.
@@ -188,6 +198,16 @@ macro_rules! checks {
 use checks;
 
 /// How many checks [`run`] has run.
+///
+/// ```
+/// use cq_testing::entries::Bytes4;
+/// use cq_testing::rules;
+///
+/// let of_events = rules::entry::<Bytes4>().filter(|check| check.name.starts_with('n'));
+/// let ran = rules::run(of_events)?;
+/// assert!(ran.passed > 0 && ran.not_applicable == 0, "{ran}");
+/// # Ok::<(), rules::RuleError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "some checks may not have run"]
 pub struct Ran {

@@ -23,6 +23,15 @@ use cq_core::{foreign_number, of_target};
 foreign_number! {
     /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values
     /// ([C3](cq_core::contract#c3)). Displayed as `ibv_event_type_str(3)` has it.
+    ///
+    /// ```
+    /// use cq_verbs::async_event::AsyncEventType;
+    ///
+    /// let event = AsyncEventType::SRQ_LIMIT_REACHED;
+    /// assert_eq!((event.0, event.name()), (15, Some("SRQ_LIMIT_REACHED")));
+    /// assert_eq!(event.to_string(), "SRQ limit reached");
+    /// assert_eq!(AsyncEventType(99).to_string(), "unknown");
+    /// ```
     AsyncEventType("ibv_event_type", "ibv_event_type_str"), "unknown" {
         /// A completion queue overran ([O2](cq_core::contract#o2)).
         CQ_ERR = 0, "CQ error";
@@ -68,6 +77,8 @@ foreign_number! {
 }
 
 /// The object that an event affects.
+///
+/// See [`AsyncEvent`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -102,6 +113,20 @@ impl fmt::Display for Element {
 }
 
 /// An asynchronous event: `struct ibv_async_event`.
+///
+/// ```
+/// use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
+///
+/// /// The number of a queue pair that takes no more receives of its shared receive queue.
+/// fn drained(event: AsyncEvent) -> Option<u32> {
+///     match (event.event_type, event.element) {
+///         (AsyncEventType::QP_LAST_WQE_REACHED, Element::Qp(number)) => Some(number),
+///         _ => None,
+///     }
+/// }
+/// let event = AsyncEvent { event_type: AsyncEventType::QP_LAST_WQE_REACHED, element: Element::Qp(17) };
+/// assert_eq!(drained(event), Some(17));
+/// ```
 #[doc(alias = "ibv_async_event")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -88,6 +88,16 @@ use crate::setup::{InUseError, ModerateError, ResizeError};
 use crate::sync::{self, AtomicU32};
 
 /// The entries of one completion queue, as the threads that reserve them share it. See [the module](self).
+///
+/// ```
+/// use cq_core::queue::SoftCq;
+/// use cq_verbs::budget::{Budget, Budgeted};
+///
+/// let (mut storage, mut budget) = (SoftCq::<64>::new(), Budget::new());
+/// let (_device, consumer) = storage.split();
+/// let cq = Budgeted::new_in(consumer, 64, &mut budget);
+/// assert_eq!(cq.budget().available(), 64);
+/// ```
 #[derive(Debug, Default)]
 pub struct Budget {
     /// Entries that are neither reserved nor waiting for the queue to be empty. Written by all threads.
@@ -131,13 +141,28 @@ impl Budget {
         let fits = || all <= sync::load_u32(&self.capacity).into();
         // Looked at first: what was given back before, and is not pending here, is free below.
         let pending = sync::see_asked(&self.asked) != sync::see_answer(&self.answered);
-        let refused = |free| OverdrawnError { asked: entries, free, pending: pending && fits() };
+        let refused =
+            |available| OverdrawnError { asked: entries, available, pending: pending && fits() };
         sync::take(&self.free, entries).map_err(refused)
     }
 }
 
 /// A completion queue whose entries are reserved. It polls and arms as the transport `T` does. `B` is what holds the
 /// [`Budget`]: an `Arc`, or a reference.
+///
+/// ```
+/// use std::error::Error;
+///
+/// use cq_verbs::budget::Budgeted;
+/// use cq_verbs::device::{Device, DeviceCq};
+/// use cq_verbs::tracked::TrackedQp;
+///
+/// fn create<D: Device>(device: &D, pd: &D::Pd) -> Result<(impl DeviceCq, TrackedQp<D::Qp, u64>), Box<dyn Error>> {
+///     let cq = Budgeted::new(device.cq(48).create()?);
+///     let qp = TrackedQp::create(pd, &cq.handle(), 32, 16)?; // reserves 48 entries
+///     Ok((cq, qp))
+/// }
+/// ```
 ///
 /// A queue pair that reserves nothing is not created by it:
 /// ```compile_fail,E0277
@@ -363,8 +388,8 @@ where
     fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let before = self.capacity;
         let resized = self.resize_by(capacity, |transport| transport.resize(capacity));
-        resized.unwrap_or_else(|OverdrawnError { free, .. }| {
-            Err(ResizeError::Reserved { reserved: before - free, asked: capacity })
+        resized.unwrap_or_else(|OverdrawnError { available, .. }| {
+            Err(ResizeError::Reserved { reserved: before - available, asked: capacity })
         })
     }
 

@@ -1,5 +1,5 @@
 //! Connecting by IP addresses, as with sockets, through a connection manager that works as librdmacm does. Feature
-//! `poll`; Linux.
+//! `std`; Linux.
 //!
 //! ```
 //! use std::error::Error;

@@ -135,6 +135,24 @@ use crate::sync::{self, AtomicWord, Word};
 /// ```
 ///
 /// See [the module](self) for an example.
+///
+/// Counters that several own outlive their queue (feature `alloc`):
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::observe::Observed;
+/// use cq_core::queue::HeapCq;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_verbs::counters::Counters;
+///
+/// let (mut device, consumer) = HeapCq::new(16)?.split();
+/// let (recorder, counters) = Counters::shared();
+/// let mut cq = CompletionQueue::new(Observed::new(consumer, recorder));
+/// device.push(&Wc::new(1, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(cq.poll(&mut [Wc::default(); 4])?.len(), 1);
+/// drop(cq);
+/// assert_eq!(counters.snapshot().completions.total(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 // On cache lines of its own, since the thread that polls writes it often.
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]

@@ -111,6 +111,14 @@ pub trait Object: fmt::Debug + Send + Sync + 'static {}
 impl<T: fmt::Debug + Send + Sync + 'static> Object for T {}
 
 /// An open device.
+///
+/// ```
+/// use cq_verbs::device::Device;
+///
+/// fn longest_queue<D: Device>(device: &D) -> Result<D::Cq, Box<dyn std::error::Error>> {
+///     Ok(device.cq(device.attributes().max_cqe).create()?)
+/// }
+/// ```
 #[doc(alias("ibv_context", "ibv_open_device", "ibv_close_device"))]
 pub trait Device: BlockAsync<Instant: Deadline> + Clone + Object {
     /// A protection domain.
@@ -186,6 +194,15 @@ pub trait Device: BlockAsync<Instant: Deadline> + Clone + Object {
 }
 
 /// A protection domain. Dropping destroys it once its last object is destroyed.
+///
+/// ```
+/// use cq_verbs::device::{Device, DevicePd};
+/// use cq_verbs::setup::{Access, RegisterError};
+///
+/// fn published_page<D: Device>(pd: &D::Pd) -> Result<D::Memory, RegisterError> {
+///     pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_READ)
+/// }
+/// ```
 #[doc(alias("ibv_pd", "ibv_dealloc_pd"))]
 pub trait DevicePd: Destroy + Object {
     /// The device that it was allocated from.
@@ -293,6 +310,14 @@ pub trait Destroy: Sized {
 }
 
 /// A completion queue. Dropping destroys it once its last queue pair is destroyed, and its last handle dropped.
+///
+/// ```
+/// use cq_verbs::device::DeviceCq;
+///
+/// fn double(cq: &mut impl DeviceCq) -> Result<u32, cq_verbs::setup::ResizeError> {
+///     cq.resize(2 * cq.capacity() as u32)
+/// }
+/// ```
 pub trait DeviceCq: ArmWc + Capacity + Destroy + Object {
     /// The device's handle of a completion queue.
     type Handle: Clone + Object;
@@ -317,6 +342,15 @@ pub trait DeviceCq: ArmWc + Capacity + Destroy + Object {
 }
 
 /// A shared receive queue. Dropping destroys it once its last queue pair is destroyed.
+///
+/// ```
+/// use cq_verbs::device::DeviceSrq;
+///
+/// /// Requests an event for when a quarter of the receives is left.
+/// fn watch(srq: &mut impl DeviceSrq) -> Result<(), cq_verbs::setup::ArmLimitError> {
+///     srq.arm_limit(srq.caps().max_wr / 4)
+/// }
+/// ```
 #[doc(alias("ibv_srq", "ibv_get_srq_num", "rdma_destroy_srq"))]
 pub trait DeviceSrq: Destroy + Object {
     /// The queue's number, which its asynchronous events carry.

@@ -10,11 +10,19 @@
 //! ```
 
 /// When a fault is injected. An occasion is a call or a completion that the fault could hit.
+///
+/// ```
+/// use cq_verbs::fault::{Dice, Occasion, When};
+///
+/// let (mut second, mut dice) = (Occasion::new(When::nth(2).of_qp(7)), Dice::new(1));
+/// let hits = [7, 6, 7, 7].map(|qp_num| second.comes(Some(qp_num), &mut dice));
+/// assert_eq!(hits, [false, false, true, false]);
+/// ```
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct When(Pick);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Pick {
     /// The occasion of this number, from 1.
     Nth(u64),
@@ -57,7 +65,7 @@ impl When {
 
 /// Which completions a fault hits: [`When`], and optionally of one queue pair.
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Which {
     when: When,
     qp: Option<u32>,
@@ -70,7 +78,15 @@ impl From<When> for Which {
 }
 
 /// Counts the occasions of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use cq_verbs::fault::{Dice, Occasion, When};
+///
+/// let (mut fault, mut dice) = (Occasion::new(When::chance(0.25)), Dice::new(7));
+/// let hits = (0..1000).filter(|_| fault.comes(None, &mut dice)).count();
+/// assert!((200..300).contains(&hits));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Occasion {
     which: Which,
     seen: u64,
@@ -98,6 +114,14 @@ impl Occasion {
 
 /// A seeded pseudorandom number generator: SplitMix64, of Steele, Lea and Flood, *Fast Splittable Pseudorandom Number
 /// Generators* (2014).
+///
+/// ```
+/// use cq_verbs::fault::Dice;
+///
+/// let (mut dice, mut same) = (Dice::new(7), Dice::new(7));
+/// assert!((0..100).all(|_| dice.below(6) == same.below(6)));
+/// assert_eq!(dice.fork().below(1 << 32), same.fork().below(1 << 32));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 

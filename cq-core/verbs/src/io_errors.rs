@@ -48,6 +48,7 @@ cq_core::io_errors! {
         This::TimedOut { .. } => ErrorKind::TimedOut;
         This::Address { .. } | This::Route { .. } | This::Unreachable(_) => ErrorKind::HostUnreachable;
         This::Rejected { .. } => ErrorKind::ConnectionRefused;
+        This::Failed(status) => Self::from_raw_os_error(status.0.saturating_neg());
         This::Disconnected | This::Abandoned => ErrorKind::ConnectionReset;
     }
     #[cfg(target_os = "linux")]
@@ -66,6 +67,14 @@ cq_core::io_errors! {
 /// The token is dropped.
 impl<T, E: Into<Self>> From<NotPostedError<T, E>> for Error {
     fn from(error: NotPostedError<T, E>) -> Self {
+        error.why.into()
+    }
+}
+
+/// The channel is dropped.
+#[cfg(all(target_os = "linux", feature = "std"))]
+impl<C> From<crate::wait_set::AddChannelError<C>> for Error {
+    fn from(error: crate::wait_set::AddChannelError<C>) -> Self {
         error.why.into()
     }
 }

@@ -16,6 +16,22 @@
 use crate::wr::{RecvWr, SendWr};
 
 /// Posts work requests.
+///
+/// ```
+/// use cq_core::transport::CqKey;
+/// use cq_testing::fake::Script;
+/// use cq_verbs::post::{Post, PostError};
+/// use cq_verbs::wr::{RemoteAddr, SendWr, Sge};
+///
+/// /// Writes to the peer's memory, and then tells the peer. One completion is for both.
+/// fn publish(qp: &mut impl Post, data: &[Sge], to: RemoteAddr) -> Result<(), PostError> {
+///     qp.post_send(&[SendWr::write(1, data, to).unsignaled(), SendWr::send_inline(2, b"done")])
+/// }
+/// let script = Script::<4>::new(CqKey { index: 0, generation: 1 });
+/// publish(&mut &script, &[], RemoteAddr { addr: 0x1000, rkey: 8 })?;
+/// assert_eq!(script.calls().len(), 2);
+/// # Ok::<(), PostError>(())
+/// ```
 pub trait Post {
     /// Posts a list of requests to the send queue, in order.
     ///
@@ -112,6 +128,18 @@ impl<T: Post + ?Sized> Post for &mut T {
 }
 
 /// Which request of a list was refused, and why.
+///
+/// ```
+/// use cq_verbs::post::{PostError, WrError};
+///
+/// /// What of a list was not posted.
+/// fn rest<W>(list: &[W], error: PostError) -> &[W] {
+///     &list[error.posted..]
+/// }
+/// let error = PostError { posted: 1, why: WrError::QueueFull };
+/// assert_eq!(rest(&["a", "b", "c"], error), ["b", "c"]);
+/// assert_eq!(error.to_string(), "request 1 of the list was refused");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

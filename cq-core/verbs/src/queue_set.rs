@@ -81,6 +81,23 @@ pub struct ChannelId(u64);
 /// Completion queues, and their channels. See [the module](self).
 ///
 /// See [the module](self) for an example.
+///
+/// With queues of a device, on one channel:
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_verbs::device::Device;
+/// use cq_verbs::queue_set::QueueSet;
+/// use cq_verbs::setup::CreateError;
+///
+/// fn create<D: Device>(device: &D) -> Result<QueueSet<D::Cq, D::Channel>, CreateError> {
+///     let (mut set, channel) = (QueueSet::new(), device.create_channel()?);
+///     for capacity in [64, 1024] {
+///         set.add_queue(CompletionQueue::new(device.cq(capacity).channel(&channel).create()?));
+///     }
+///     set.add_channel(channel);
+///     Ok(set)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct QueueSet<T, C> {
     queues: Members<Queue<T>>,

@@ -81,6 +81,26 @@ pub enum RpmaError {
 }
 
 /// `struct rpma_cq`: a completion queue, and its channel unless that is shared.
+///
+/// With a shared channel, the program takes the events:
+/// ```
+/// use cq_core::channel::thread;
+/// use cq_core::queue::HeapCq;
+/// use cq_core::transport::Events;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_verbs::rpma::{Cq, RpmaError};
+///
+/// let (raiser, mut shared) = thread::channel(1);
+/// let (mut device, queue) = HeapCq::new(16)?.split_with(raiser);
+/// let mut cq = Cq::<_, thread::Receiver>::new(queue, None)?;
+/// device.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+/// while let Some(key) = shared.take_event()? {
+///     cq.took_event(key)?;
+/// }
+/// assert_eq!(cq.get_wc(&mut [Wc::default(); 4])?.len(), 1);
+/// assert_eq!(cq.get_wc(&mut [Wc::default(); 4]), Err(RpmaError::NoCompletion));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Cq<T, C>(CompletionQueue<T>, Option<C>);
 
@@ -108,6 +128,7 @@ impl<T: ArmWc, C: Block> Cq<T, C> {
     ///
     /// # Errors
     /// Those of [R1](cq_core::contract#r1): also an empty buffer, and an empty queue.
+    #[doc(alias = "rpma_cq_get_wc")]
     pub fn get_wc<'r>(&mut self, wc: &'r mut [Wc]) -> Result<&'r [Wc], RpmaError> {
         if wc.is_empty() {
             return Err(RpmaError::Inval);
@@ -124,6 +145,7 @@ impl<T: ArmWc, C: Block> Cq<T, C> {
     ///
     /// # Errors
     /// Those of [R2](cq_core::contract#r2).
+    #[doc(alias = "rpma_cq_wait")]
     pub fn wait(&mut self, deadline: Option<C::Instant>) -> Result<(), RpmaError> {
         let (channel, mut woken) = (self.1.as_mut().ok_or(RpmaError::SharedChannel)?, Woken::Event);
         loop {
@@ -152,6 +174,7 @@ impl<T: ArmWc, C: Block> Cq<T, C> {
     /// # Errors
     /// [`SharedChannel`](RpmaError::SharedChannel).
     #[cfg(all(feature = "std", target_os = "linux"))]
+    #[doc(alias = "rpma_cq_get_fd")]
     pub fn get_fd(&self) -> Result<std::os::fd::BorrowedFd<'_>, RpmaError>
     where
         C: std::os::fd::AsFd,
@@ -161,6 +184,21 @@ impl<T: ArmWc, C: Block> Cq<T, C> {
 }
 
 /// `struct rpma_conn`: the completion queues of a connection ([R3](cq_core::contract#r3)).
+///
+/// ```
+/// use std::error::Error;
+///
+/// use cq_verbs::device::Device;
+/// use cq_verbs::rpma::Conn;
+///
+/// /// 64 entries for sends and 16 for receives, each queue with a channel of its own.
+/// fn create<D: Device>(device: &D, pd: &D::Pd) -> Result<(Conn<D>, D::Qp), Box<dyn Error>> {
+///     let mut conn = Conn::new(device, 64, 16, None)?;
+///     let qp = conn.qp(pd).create()?;
+///     assert!(conn.get_rcq().is_some());
+///     Ok((conn, qp))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Conn<D: Device> {
     cq: Cq<D::Cq, D::Channel>,
@@ -192,11 +230,13 @@ impl<D: Device> Conn<D> {
     }
 
     /// The main queue.
+    #[doc(alias = "rpma_conn_get_cq")]
     pub const fn get_cq(&mut self) -> &mut Cq<D::Cq, D::Channel> {
         &mut self.cq
     }
 
     /// The receive queue, unless its size is 0.
+    #[doc(alias = "rpma_conn_get_rcq")]
     pub const fn get_rcq(&mut self) -> Option<&mut Cq<D::Cq, D::Channel>> {
         self.rcq.as_mut()
     }

@@ -13,7 +13,7 @@
 //!
 //! | load | why a stale value does no harm |
 //! |---|---|
-//! | the free entries of a budget, by `Budget::free` | the compare-and-swap of `take` checks them |
+//! | the free entries of a budget, by `Budget::available` | the compare-and-swap of `take` checks them |
 //! | the capacity of a budget | it only says whether a reservation that was refused can ever succeed; the thread that resizes the queue decides when others learn of it |
 //! | the [counters](crate::counters) of a queue | only its recorder stores them; nothing is decided by what a reader sees |
 //!

@@ -104,6 +104,29 @@ pub enum Ready<'r> {
 /// Completion queues with their channels, and descriptors. See [the module](self).
 ///
 /// See [the module](self) for an example.
+///
+/// With a software queue:
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::queue::HeapCq;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_verbs::descriptor;
+/// use cq_verbs::wait_set::{Ready, WaitSet};
+///
+/// let (raiser, events) = descriptor::channel(1)?;
+/// let (mut device, consumer) = HeapCq::new(16)?.split_with(raiser);
+/// let mut set = WaitSet::new()?;
+/// set.add_channel(events)?;
+/// let queue = set.add_queue(CompletionQueue::new(consumer));
+///
+/// let wc = Wc::new(1, WcStatus::SUCCESS, 5);
+/// device.push(&wc)?;
+/// let mut buffer = [Wc::default(); 4];
+/// assert_eq!(set.wait(&mut buffer, None)?, Ready::Completions(queue, &[wc]));
+/// set.stop_handle().stop(); // usually in another thread
+/// assert_eq!(set.wait(&mut buffer, None)?, Ready::Stopped);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct WaitSet<T, C> {
     set: QueueSet<T, C>,

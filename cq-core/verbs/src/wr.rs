@@ -26,6 +26,17 @@ pub use self::op::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 /// A scatter/gather element (SGE), a range of registered local memory: `struct ibv_sge`.
 ///
 /// See [`Region::sge`](crate::device::Region::sge), which makes one of a range of registered memory.
+///
+/// ```
+/// use cq_verbs::setup::Registered;
+/// use cq_verbs::wr::{SendWr, Sge};
+///
+/// let region = Registered { addr: 0x1000, len: 64, lkey: 7, rkey: 8 };
+/// let sges = [region.sge(..16)?, region.sge(48..)?];
+/// assert_eq!(sges[1], Sge { addr: 0x1030, length: 16, lkey: 7 });
+/// assert_eq!(SendWr::send(1, &sges).data.len(), 32);
+/// # Ok::<(), cq_verbs::setup::RangeError>(())
+/// ```
 #[doc(alias("ibv_sge", "ibv_wr_set_sge"))]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,6 +60,14 @@ const _: () = {
 
 cq_core::foreign_flags! {
     /// `enum ibv_send_flags`, without IP_CSUM, and without the inline flag: use [`Data::Inline`].
+    ///
+    /// ```
+    /// use cq_verbs::wr::{SendFlags, SendWr};
+    ///
+    /// let wr = SendWr::send_inline(1, b"ping").unsignaled().solicited().fenced();
+    /// assert_eq!(wr.flags, SendFlags::SOLICITED | SendFlags::FENCE);
+    /// assert_eq!(SendWr::send_inline(2, b"pong").flags, SendFlags::SIGNALED);
+    /// ```
     pub struct SendFlags("ibv_send_flags"): u32 {
         /// Start only after all earlier READs and atomics have finished.
         const FENCE = 1;

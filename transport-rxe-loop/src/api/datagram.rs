@@ -22,7 +22,7 @@ use crate::api::qp::QueuePair;
 /// let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
 /// bob.post_recv(&[RecvWr::new(1, &[region.sge(..40 + 64)?])])?;
 /// let ah = pd.create_ah(&AddressVector::new(&port, port.gid, port.lid))?;
-/// let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
+/// let to_bob = Destination::new(&ah, bob.number(), 0x1111);
 /// alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
 ///
 /// let (mut wcs, mut polled) = ([Wc::default(); 2], 0);
@@ -69,7 +69,7 @@ impl QueuePair {
     /// ```compile_fail,E0505
     /// # use transport_rxe_loop::{AddressHandle, Destination, QueuePair};
     /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
-    /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
+    /// let mut directed = qp.to(&Destination::new(&ah, 1, 2));
     /// ah.destroy();
     /// directed.post_send(&[]);
     /// # }

@@ -13,7 +13,7 @@ use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::domain::Domain;
-use crate::api::limits::{Limits, OtherLimits};
+use crate::api::limits::{Limits, OtherLimitsError};
 use crate::api::pd::ProtectionDomain;
 use crate::api::srq::MAX_SRQ_WR;
 use crate::completion::channel::EventChannel;
@@ -90,7 +90,7 @@ pub struct Context {
     pub(crate) device: &'static Device,
     /// The channel of its asynchronous events. All objects made through it keep the channel.
     pub(crate) events: Arc<EventChannel>,
-    other_limits: Option<OtherLimits>,
+    other_limits: Option<OtherLimitsError>,
 }
 
 impl Context {
@@ -121,6 +121,7 @@ impl Context {
     /// under a lock that the processes share. Memory that is registered in two ways, or shared by other means than the
     /// device, counts as different memory.
     #[must_use]
+    #[doc(alias = "ibv_query_device")]
     pub fn attributes(&self) -> DeviceAttr {
         let limits = self.limits();
         let mut attr = DeviceAttr::default();
@@ -141,6 +142,7 @@ impl Context {
         (attr.max_qp_rd_atom, attr.max_qp_init_rd_atom) = (MAX_RD_ATOMIC, MAX_RD_ATOMIC);
         attr.atomic_cap = AtomicCap::HCA;
         attr.mem_window_type_2b = true;
+        attr.num_comp_vectors = 1;
         attr.phys_port_cnt = 1;
         attr
     }
@@ -166,7 +168,7 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub const fn other_limits(&self) -> Option<OtherLimits> {
+    pub const fn other_limits(&self) -> Option<OtherLimitsError> {
         self.other_limits
     }
 
@@ -194,6 +196,7 @@ impl Context {
     ///
     /// # Errors
     /// There are too many channels, no descriptor is available, or this is a forked child.
+    #[doc(alias = "ibv_create_comp_channel")]
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
         let Self { device, .. } = *self;
         let events =
@@ -214,6 +217,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no port of this number.
+    #[doc(alias = "ibv_query_port")]
     pub fn port(&self, number: u8) -> Result<Port, DeviceError> {
         check_number(number)?;
         Ok(self.device.engine.port_attributes())
@@ -291,6 +295,7 @@ impl Context {
     ///
     /// # Errors
     /// The process has 16,777,216 already, or is a forked child.
+    #[doc(alias = "ibv_alloc_pd")]
     pub fn alloc_pd(&self) -> Result<ProtectionDomain, CreateError> {
         Ok(ProtectionDomain { domain: Arc::new(Domain::new(self.device, &self.events)?) })
     }

@@ -37,7 +37,7 @@ const USUAL_BYTES: u64 = 53 << 20;
 /// assert!("queue_pairs=many".parse::<Limits>().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Limits {
@@ -81,9 +81,11 @@ impl Default for Limits {
 }
 
 /// The fabric existed already, and has other limits than those requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+///
+/// See [`Context::other_limits`](crate::Context::other_limits) for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[error("the device was there, and has other limits than were asked for: {in_force}")]
-pub struct OtherLimits {
+pub struct OtherLimitsError {
     /// The requested limits, rounded as they would be in force.
     pub asked: Limits,
     /// The limits in force.
@@ -105,9 +107,9 @@ impl Limits {
     }
 
     /// These limits and those in force, if they differ once these are rounded.
-    pub(crate) fn others_than(&self, in_force: &Shape) -> Option<OtherLimits> {
+    pub(crate) fn others_than(&self, in_force: &Shape) -> Option<OtherLimitsError> {
         let asked = self.shape().in_force(&FORMAT).ok()?;
-        let others = OtherLimits { asked: (&asked).into(), in_force: in_force.into() };
+        let others = OtherLimitsError { asked: (&asked).into(), in_force: in_force.into() };
         (asked != *in_force).then_some(others)
     }
 }

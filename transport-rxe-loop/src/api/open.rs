@@ -13,7 +13,7 @@ use self::environment::{
 };
 pub use self::error::OpenError;
 use super::device::{self, Context};
-use super::limits::{self, Limits, OtherLimits};
+use super::limits::{self, Limits, OtherLimitsError};
 use crate::completion::channel::EventChannel;
 use crate::engine::port::link_layer::LinkLayer;
 use crate::lifecycle::device::DeviceOptions;
@@ -262,7 +262,7 @@ impl OpenOptions {
             deaths::retry_after_recovery(device, || EventChannel::new(device.completions))?;
         let context = Context::new(device, Arc::new(events), asked);
         trace::event!(DEBUG, device = name, fabric = path.file_name(), "device opened");
-        if let Some(OtherLimits { asked, in_force }) = context.other_limits() {
+        if let Some(OtherLimitsError { asked, in_force }) = context.other_limits() {
             trace::event!(
                 WARN, fabric = path.file_name(), asked = ?asked, in_force = ?in_force,
                 "limits not in force"

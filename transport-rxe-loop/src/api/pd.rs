@@ -96,6 +96,7 @@ impl ProtectionDomain {
     /// never fails to deregister a region. The threads of other processes read and write the bytes, too.
     /// [Unmapping memory](MemoryRegion#unmapped-memory) before that is the program's mistake.
     #[allow(unsafe_code)]
+    #[doc(alias = "ibv_reg_mr")]
     pub unsafe fn register(
         &self,
         ptr: *mut u8,
@@ -128,6 +129,7 @@ impl ProtectionDomain {
     ///
     /// # Errors
     /// A capacity is 0 or exceeds the device's limits, there are too many shared receive queues, or there is no memory.
+    #[doc(alias = "ibv_create_srq")]
     pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
         SharedReceiveQueue::new(&self.domain, init)
     }
@@ -137,6 +139,7 @@ impl ProtectionDomain {
     /// # Errors
     /// The address is not that of the device's only port: its LID, or one of its [GIDs](crate::Context::gid_table).
     /// On Ethernet it needs a global route.
+    #[doc(alias = "ibv_create_ah")]
     pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
         AddressHandle::new(&self.domain, to)
     }

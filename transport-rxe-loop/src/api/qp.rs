@@ -214,6 +214,7 @@ impl QueuePair {
     ///
     /// # Errors
     /// This is a forked child.
+    #[doc(alias = "ibv_query_qp")]
     pub fn attributes(&self) -> Result<QpAttr, DeviceError> {
         Ok(self.given.state(self.state()?))
     }
@@ -253,6 +254,7 @@ impl QueuePair {
     /// # Errors
     /// The transition does not exist, attributes are missing or not allowed, a value is out of range, or this is a
     /// forked child: nothing was changed. [`PEER_SUSPENDED`]: the queue pair is in ERR.
+    #[doc(alias = "ibv_modify_qp")]
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         if !self.claimed.queue.engine.shm.is_ours() {
             return Err(FORKED.into());

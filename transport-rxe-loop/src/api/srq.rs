@@ -297,6 +297,7 @@ impl SharedReceiveQueue {
     /// # Errors
     /// The limit exceeds the queue's capacity, this is a forked child, or a process that holds the queue's lock is
     /// suspended.
+    #[doc(alias = "ibv_modify_srq")]
     pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
         let (shared, max) = (&self.shared, self.caps.max_wr);
         if limit > max {
@@ -315,6 +316,7 @@ impl SharedReceiveQueue {
     ///
     /// # Errors
     /// This is a forked child.
+    #[doc(alias = "ibv_query_srq")]
     pub fn limit(&self) -> Result<u32, DeviceError> {
         match self.shared.is_there() {
             true => Ok(self.shared.slot.pool.limit()),

@@ -38,7 +38,7 @@ pub struct Id {
     pub state: State,
     /// The connection's.
     pub end: Option<Box<dyn End>>,
-    /// DroppedError before the port, whose entry it uses.
+    /// Dropped before the port, whose entry it uses.
     pub listener: Option<Box<dyn Listener>>,
     /// Its port.
     pub bound: Option<Bound>,

@@ -9,6 +9,20 @@ use rustix::io::Errno;
 use crate::protocol::cm::message::{ip_bits, ip_of};
 
 /// A port space, by its number in `enum rdma_port_space`. The same port of two spaces is not the same.
+///
+/// ```
+/// use transport_rxe_loop::cm::{CmId, EventChannel, PortSpace};
+/// use transport_rxe_loop::{Context, QpType};
+///
+/// let channel = EventChannel::new(&Context::open("loop0")?)?;
+/// let connections = CmId::new(&channel, PortSpace::TCP, QpType::RC)?;
+/// connections.bind(([127, 0, 0, 1], 0).into())?;
+/// let datagrams = CmId::new(&channel, PortSpace::UDP, QpType::UD)?;
+/// datagrams.bind(connections.local_addr().unwrap())?; // the same port of another space
+/// assert_eq!(datagrams.local_addr(), connections.local_addr());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(alias = "rdma_port_space")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSpace(pub u16);
 

@@ -48,6 +48,7 @@ pub struct AttachmentKey(NonZeroU32);
 
 impl AttachmentKey {
     /// The attachment with this id in this generation. The id is below 65,535.
+    #[cfg(any(test, loom))]
     pub const fn new(attachment: u16, generation: u16) -> Self {
         let word = (generation as u32) << 16 | attachment.saturating_add(1) as u32;
         Self(NonZeroU32::MIN.saturating_add(word - 1))

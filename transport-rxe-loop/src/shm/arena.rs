@@ -51,7 +51,7 @@ pub struct ArenaUse {
 impl ArenaUse {
     /// That of the granules with these owners, from the one at offset `at` on. Calls `each` with the owner of each that is
     /// taken.
-    pub fn of(owners: &[AtomicU8], at: usize, mut each: impl FnMut(AttachmentId)) -> Self {
+    pub(crate) fn of(owners: &[AtomicU8], at: usize, mut each: impl FnMut(AttachmentId)) -> Self {
         let (mut used, mut run, mut longest, mut all) = (0, 0, 0, 0);
         for owner in owners.iter().skip(at.div_ceil(GRANULE)).map(sync::load) {
             all += 1;

@@ -65,7 +65,7 @@ pub const fn title(owner: u32, addr: u64) -> Title {
     [MAGIC, owner as u64, addr]
 }
 
-/// A guard page. DroppedError before its owner uses the fabric, or never.
+/// A guard page. Dropped before its owner uses the fabric, or never.
 #[derive(Debug)]
 pub struct GuardPage(Mapping);
 

@@ -100,7 +100,7 @@ pub fn begin_anew() {
 /// registry.
 #[derive(Debug)]
 pub struct Opened {
-    // DroppedError first: once the file is closed, its number may refer to another.
+    // Dropped first: once the file is closed, its number may refer to another.
     note: Note,
     fd: OwnedFd,
 }

@@ -41,7 +41,7 @@ pub struct Holder {
 
 impl Holder {
     /// The holder of a lock, if it is held.
-    pub fn of(lock: &Lock) -> Option<Self> {
+    pub(crate) fn of(lock: &Lock) -> Option<Self> {
         let key = lock.holder()?;
         Some(Self::from_key(key))
     }

@@ -20,6 +20,6 @@ pub fn global() -> AddressVector {
 impl End {
     /// Where it is, by a handle of the sender's.
     pub fn by<'a>(&self, ah: &'a AddressHandle) -> Destination<'a> {
-        Destination { ah, qp_num: self.qp.number(), qkey: QKEY }
+        Destination::new(ah, self.qp.number(), QKEY)
     }
 }

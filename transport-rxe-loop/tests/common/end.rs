@@ -68,7 +68,7 @@ impl End {
             return self.qp.post_send(list).unwrap();
         }
         let ah = self.pd.create_ah(&address(&self.context)).unwrap();
-        self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list).unwrap();
+        self.qp.to(&Destination::new(&ah, peer, QKEY)).post_send(list).unwrap();
     }
 
     /// Destroys its queue pair, and makes another one like it.

@@ -98,7 +98,7 @@ fn batch(receives: impl Fn(&mut End)) -> Vec<End> {
     let ah = a.pd.create_ah(&address(&context)).unwrap();
     let mut batch = a.qp.batch();
     for (wr_id, receiver) in (0..).zip(&receivers) {
-        let to = Destination { ah: &ah, qp_num: receiver.qp.number(), qkey: QKEY };
+        let to = Destination::new(&ah, receiver.qp.number(), QKEY);
         let byte = [wr_id as u8];
         let wr = SendWr::send_inline(wr_id, &byte);
         let wr = if wr_id % 2 == 0 { wr.with_imm([wr_id as u8; 4]) } else { wr };

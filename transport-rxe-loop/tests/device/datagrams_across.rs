@@ -16,7 +16,7 @@ fn party() -> (End, [Memory; 2]) {
 /// Sends a datagram, by a handle with a route.
 fn send(end: &mut End, qp_num: u32, sge: Sge) {
     let ah = end.pd.create_ah(&global()).unwrap();
-    let to = Destination { ah: &ah, qp_num, qkey: QKEY };
+    let to = Destination::new(&ah, qp_num, QKEY);
     end.qp.to(&to).post_send(&[SendWr::send(2, &[sge])]).unwrap();
 }
 

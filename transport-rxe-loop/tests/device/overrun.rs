@@ -72,7 +72,7 @@ fn o08_what_finds_no_room_is_counted_and_nothing_else() {
     let stored = take(&mut cq).len() as u32;
     assert!((2..8).contains(&stored));
     assert_eq!(cq.dropped(), 8 - stored);
-    // DroppedError flushes give their places back.
+    // Dropped flushes give their places back.
     qp.modify(&QpAttr::new().state(QpState::ERR)).unwrap();
     for wr_id in 0..100 {
         qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();

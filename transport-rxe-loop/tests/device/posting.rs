@@ -106,7 +106,7 @@ fn q04_a_datagram_is_judged_with_its_destination() {
     is_judged_alike(&mut a.qp, send, Err(WrError::NoDestination));
     let other = a.context.alloc_pd().unwrap();
     let [ah, foreign] = [&a.pd, &other].map(|pd| pd.create_ah(&address(&a.context)).unwrap());
-    let to = |ah| Destination { ah, qp_num: number, qkey: QKEY };
+    let to = |ah| Destination::new(ah, number, QKEY);
     is_judged_alike(a.qp.to(&to(&ah)), send, Ok(()));
     is_judged_alike(a.qp.to(&to(&foreign)), send, Err(WrError::NoDestination));
     is_judged_alike(a.qp.to(&to(&ah)), SendWr::probe(1), Err(WrError::Unsupported));

@@ -230,7 +230,7 @@ impl World {
             364..372 => {
                 let drained = group.state(index) == QpState::SQD;
                 let to = if drained { QpState::RTS } else { QpState::SQD };
-                // WrError in other states.
+                // Refused in other states.
                 let _ = group.lives[index].qp.modify(&QpAttr::new().state(to));
             }
             _ => self.connect(group, index, at, chance),
@@ -269,7 +269,7 @@ impl World {
         let state = group.state(index);
         let qp = &mut group.lives[index].qp;
         match state {
-            // WrError if the peer has made it fail meanwhile.
+            // Refused if the peer has made it fail meanwhile.
             QpState::RESET => qp.connect_to(number).unwrap_or(()),
             QpState::SQD => qp.modify(&QpAttr::new().state(QpState::RTS)).unwrap_or(()),
             _ => {}

@@ -100,6 +100,6 @@ pub fn put_to(
     request: &SendWr<'_>,
     (address, qp_num, qkey): To,
 ) -> Result<(), Errno> {
-    address.with(|ah| batch.put_to(request, &Destination { ah, qp_num, qkey }))??;
+    address.with(|ah| batch.put_to(request, &Destination::new(ah, qp_num, qkey)))??;
     Ok(())
 }

@@ -114,13 +114,6 @@ impl Context {
         self.raw.raw()
     }
 
-    /// How many completion vectors it has.
-    pub fn comp_vectors(&self) -> u32 {
-        // SAFETY: the context is open, and its fields do not change.
-        let vectors = unsafe { (*self.raw()).num_comp_vectors };
-        u32::try_from(vectors).unwrap_or(0)
-    }
-
     /// The device's name.
     pub fn name(&self) -> &str {
         &self.name

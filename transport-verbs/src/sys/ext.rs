@@ -60,7 +60,9 @@ pub unsafe fn attributes(context: *mut ibv_context) -> io::Result<DeviceAttr> {
         // SAFETY: the context is open, and there is space.
         check(unsafe { ibv_query_device(context, &mut attr.orig_attr) })?;
     }
-    Ok(of_raw(&attr))
+    // SAFETY: the context is open, and its fields do not change.
+    let vectors = unsafe { (*context).num_comp_vectors };
+    Ok(of_raw(&attr, vectors))
 }
 
 /// `ibv_modify_cq(3)`: events come after `count` completions or `period` microseconds.

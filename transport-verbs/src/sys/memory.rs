@@ -54,7 +54,7 @@ impl Memory {
     pub fn with(len: usize, options: &MemoryOptions) -> Result<Self, Errno> {
         let memory = Self::new(len)?;
         if options.huge_pages {
-            // WrError by a system without huge pages.
+            // Refused by a system without huge pages.
             let _ = memory.advise(Advice::LinuxHugepage);
         }
         if options.prefault {
@@ -186,7 +186,7 @@ impl Drop for Memory {
             // Something else may be mapped there by now.
             return;
         }
-        // WrError where it would leave more pieces of address space than a process may have: leaked then.
+        // Refused where it would leave more pieces of address space than a process may have: leaked then.
         // SAFETY: mapped by `new` with this length; borrows of it ended with `self`.
         let _ = unsafe { munmap(self.ptr().cast(), self.len) };
     }

@@ -275,7 +275,7 @@ impl Objects {
             _ => self.datagrams.number(),
         };
         let sges = self.sges(of, false);
-        let to = Destination { ah: &self.ah, qp_num: number, qkey: QKEY };
+        let to = Destination::new(&self.ah, number, QKEY);
         let _ = self.datagrams.to(&to).post_send(&[SendWr::send(30, &sges)]);
     }
 

@@ -266,7 +266,7 @@ impl<'m> Victims<'m> {
     /// What anybody may ask at any time.
     fn look(&mut self) {
         let slots = self.memory.layout.slots;
-        assert!(self.consumer.len() <= slots && self.producer.free_slots() <= slots);
+        assert!(self.consumer.len() <= slots && self.producer.available() <= slots);
         let high_water = self.producer.measure_high_water();
         assert!(self.producer.len() <= slots && high_water <= slots);
         let _ = (self.consumer.end(), self.producer.is_full(), self.consumer.is_empty());

@@ -190,7 +190,7 @@ impl<D: Device> Program<D> {
 
     fn resize(&mut self) {
         let (nth, capacity) = (self.below(2), 8 + self.dice.below(24) as u32);
-        // WrError if it holds or has reserved more, or where the device can't.
+        // Refused if it holds or has reserved more, or where the device can't.
         let _ = self.cqs[nth].get_mut().resize_by(capacity, |cq| cq.resize(capacity));
     }
 

@@ -113,7 +113,7 @@ fn n13_a_datagram_is_complete_when_its_receiver_is_woken<D: Device>() {
     let (mut a, mut b, Way { ah, qp_num, qkey }) =
         strangers_with::<D>(&plan, &Plan { channel: true, ..plan });
     each_is_stored(&mut a, &mut b, Notify::Next, COUNT, move |qp, id| {
-        let to = Destination { ah: &ah, qp_num, qkey };
+        let to = Destination::new(&ah, qp_num, qkey);
         posted(qp.post_to(&to, &[SendWr::send_inline(id, b"hello")]));
     });
 }

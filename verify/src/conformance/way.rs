@@ -49,7 +49,7 @@ impl<D: Device> End<D> {
     /// Posts datagrams; they may be refused.
     pub fn try_post_to(&mut self, way: &Way<D>, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let Way { ah, qp_num, qkey } = way;
-        self.qp.post_to(&Destination { ah, qp_num: *qp_num, qkey: *qkey }, list)
+        self.qp.post_to(&Destination::new(ah, *qp_num, *qkey), list)
     }
 
     /// Posts one datagram, and expects its completion.

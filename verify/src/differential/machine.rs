@@ -214,7 +214,7 @@ impl<D: Device> Machine<D> {
             (Some(handles), Some(Target { qp: to, knows_key, global })) => {
                 let qp_num = self.qps[to % self.qps.len()].number();
                 let qkey = QKEY ^ u32::from(!knows_key);
-                let to = Destination { ah: &handles[usize::from(global)], qp_num, qkey };
+                let to = Destination::new(&handles[usize::from(global)], qp_num, qkey);
                 self.qps[qp].post_to(&to, &requests)
             }
             _ => self.qps[qp].post_send(&requests),

@@ -229,7 +229,7 @@ impl Post for FarQp {
 
 impl Qp<FarAh> for FarQp {
     fn post_to(&mut self, to: &Destination<'_, FarAh>, list: &[SendWr<'_>]) -> Posted {
-        let Destination { ah, qp_num, qkey } = *to;
+        let Destination { ah, qp_num, qkey, .. } = *to;
         let (qp, ah, list) = (self.handle.id, ah.0.id, list.iter().map(Send::from).collect());
         self.handle.ask(&Call::PostTo { qp, ah, qp_num, qkey, list })
     }

@@ -134,7 +134,8 @@ impl<D: Device> Objects<D> {
             }
             Call::PostTo { qp, ah, qp_num, qkey, list } => {
                 let ah = self.ahs.get(ah);
-                let to = Destination { ah: &*held(&ah), qp_num, qkey };
+                let ah = held(&ah);
+                let to = Destination::new(&*ah, qp_num, qkey);
                 sends(&list, |list| self.qps.with(qp, |qp| qp.post_to(&to, list)))
             }
             Call::PostRecv { qp, list } => {

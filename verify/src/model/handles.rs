@@ -223,8 +223,8 @@ impl Post for ModelQp {
 
 impl device::Qp<ModelAh> for ModelQp {
     fn post_to(&mut self, to: &Destination<'_, ModelAh>, list: &[SendWr<'_>]) -> Posted {
-        let Destination { ah, qp_num, qkey } = *to;
-        let to = Destination { ah: &ah.0.id, qp_num, qkey };
+        let Destination { ah, qp_num, qkey, .. } = *to;
+        let to = Destination::new(&ah.0.id, qp_num, qkey);
         self.with(|world, id| world.post_send(id, Some(&to), list))
     }
 

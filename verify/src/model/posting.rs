@@ -16,7 +16,7 @@ type To<'a> = Destination<'a, Id>;
 impl World {
     /// Q4: queues the list up to the first request that is refused, then executes what was queued.
     pub fn post_send(&mut self, number: Id, to: Option<&To<'_>>, list: &[SendWr<'_>]) -> Posted {
-        let to = to.map(|&Destination { ah, qp_num, qkey }| {
+        let to = to.map(|&Destination { ah, qp_num, qkey, .. }| {
             let AddressHandle { pd, global } = self.handles[ah];
             (pd, Target { qp_num, qkey, global })
         });

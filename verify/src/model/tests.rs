@@ -228,7 +228,7 @@ fn q07_rights_and_keys_that_this_device_does_not_have_are_refused() {
 fn q06_a_datagram_comes_with_the_route_of_this_device_and_no_other_is_an_address() {
     let mut pair = Pair::new(QpType::UD, 16, attr::rts());
     let ah = pair.device.create_ah(&pair.pd, Address { port: 1, global: true }).unwrap();
-    let to = Destination { ah: &ah, qp_num: pair.b.number(), qkey: QKEY };
+    let to = Destination::new(&ah, pair.b.number(), QKEY);
     let sges: [Sge; 1] = [pair.memory.sge(0, 64)];
     pair.b.post_recv(&[RecvWr::new(1, &sges)]).unwrap();
     pair.a.post_to(&to, &[SendWr::send_inline(2, b"abc")]).unwrap();

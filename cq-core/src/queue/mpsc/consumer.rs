@@ -193,6 +193,20 @@ impl<E: Entry, S> Arm for SharedConsumer<'_, E, OnChannel<S>> {
 }
 
 /// A queue was not resized.
+///
+/// ```
+/// use cq_core::queue::mpsc::{ResizeErrorKind, ResizeRingError, Ring, SoftCq};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (mut storage, mut smaller) = (SoftCq::<4>::new(), Ring::<2>::new());
+/// let (mut producer, mut consumer) = storage.split();
+/// producer.push_batch(&[Wc::new(7, WcStatus::SUCCESS, 5); 3])?;
+/// let ResizeRingError { why, spare } = consumer.resize(smaller.spare()).unwrap_err();
+/// assert_eq!(why, ResizeErrorKind::BelowUnpolled { promised: 2, unpolled: 3 });
+/// consumer.poll(&mut [Wc::default(); 4])?;
+/// assert!(consumer.resize(spare).is_ok()); // the same storage
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ResizeRingError<'a, E: Entry = Wc> {
     /// The reason.
     pub why: ResizeErrorKind,

@@ -195,6 +195,19 @@ impl<const N: usize, E: Entry> Default for Ring<N, E> {
 }
 
 /// A ring that no queue uses: a [`Ring`], or storage on the heap (`Spare::new`, feature `alloc`).
+///
+/// ```
+/// use cq_core::queue::mpsc::{HeapCq, PushError, Spare};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (mut producer, mut consumer) = HeapCq::new(16)?.split();
+/// let new = consumer.resize(Spare::new(1000)?)?;
+/// let wc = Wc::new(7, WcStatus::SUCCESS, 5);
+/// assert_eq!(producer.push(&wc), Err(PushError::Resized));
+/// producer.follow(&new);
+/// producer.push(&wc)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Spare<'a, E: Entry = Wc> {
     ring: SharedRing<'a, E>,
@@ -215,7 +228,20 @@ crate::debug_of!([E: Entry + core::fmt::Debug] NewRing<'_, E> { ring });
 
 /// A queue for several producers with inline storage for `N` entries; `N` is a power of two.
 ///
-/// See [the module](self) for an example.
+/// ```
+/// use cq_core::queue::mpsc::SoftCq;
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let mut storage = SoftCq::<4>::new();
+/// let (mut producer, mut consumer) = storage.split();
+/// let mut second = producer.clone(); // for another thread
+/// producer.push(&Wc::new(1, WcStatus::SUCCESS, 5))?;
+/// second.push(&Wc::new(2, WcStatus::SUCCESS, 5))?;
+/// assert_eq!(consumer.poll(&mut [Wc::default(); 4])?.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// See [the module](self) for another example.
 #[derive(Debug)]
 pub struct SoftCq<const N: usize, E: Entry = Wc> {
     shared: Shared,

@@ -120,7 +120,7 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
     /// The consumer sees none of the entries before all are stored.
     ///
     /// # Errors
-    /// [`DroppedError`](OverrunError::Dropped): the queue has too few free slots and overruns, or has already ended; the
+    /// [`Dropped`](OverrunError::Dropped): the queue has too few free slots and overruns, or has already ended; the
     /// entries that fit are stored, the [last ones](DroppedError::lost) are dropped. [`Resized`](OverrunError::Resized):
     /// none is stored, and all can be pushed again after [`follow`](Self::follow).
     #[inline]
@@ -172,7 +172,7 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
     /// # Staleness
     /// As for [`len`](Self::len): other producers push, too.
     #[must_use]
-    pub fn free_slots(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.ring.ring.storage() - self.len()
     }
 
@@ -182,7 +182,7 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
     /// As for [`len`](Self::len).
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.free_slots() == 0
+        self.available() == 0
     }
 
     /// The highest [`len`](Self::len) that this producer has found in its ring. It checks now, and each time that the

@@ -5,6 +5,16 @@ use crate::queue::ring::Position;
 use crate::queue::{CapacityError, consumer};
 
 /// The layout of a raw queue: the [`Control`], then the slots, then the tags.
+///
+/// ```
+/// use cq_core::queue::raw::Layout;
+///
+/// let layout = Layout { slots: 16, tags: false, promised: 16 };
+/// assert_eq!(layout.bytes()?, Layout::SLOTS_AT + 16 * 48);
+/// assert_eq!(Layout { tags: true, ..layout }.bytes()?, layout.bytes()? + 16 * 4);
+/// assert!(Layout { slots: 12, promised: 12, ..layout }.bytes().is_err()); // not a power of two
+/// # Ok::<(), cq_core::queue::CapacityError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// The number of slots, a power of two.

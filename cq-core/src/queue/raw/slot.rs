@@ -28,6 +28,20 @@ pub enum Shared {}
 /// memory. The producer stores the last word, which contains the generation, after all others. The consumer knows which
 /// generation the next slot will have, so it needs no producer index: for four entries, only their three cache lines
 /// move.
+///
+/// ```
+/// use cq_core::queue::raw::{RawQueue, Slot};
+/// use cq_core::queue::{Control, NoChannel, Tail};
+///
+/// static CONTROL: Control = Control::new();
+/// static SLOTS: [Slot; 16] = [const { Slot::new() }; 16];
+/// assert_eq!(size_of_val(&SLOTS), 16 * 48);
+///
+/// // SAFETY: it is the only producer of the queue in these statics.
+/// let queue = unsafe { RawQueue::of(&CONTROL, &SLOTS, &[], 16) }?;
+/// assert_eq!(queue.into_producer(Tail::at(0), NoChannel).available(), 16);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub struct Slot {

@@ -7,6 +7,22 @@ use crate::transport::PollError;
 use crate::wc::Wc;
 
 /// A word beside a slot for the device's own use, returned by [`poll_with`](RawConsumer::poll_with).
+///
+/// ```
+/// use cq_core::queue::raw::{RawQueue, Slot, Tag};
+/// use cq_core::queue::{Control, NoChannel, Tagged};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
+/// let tags = [const { Tag::new() }; 4];
+/// // SAFETY: the queue has these two sides, and no others.
+/// let queue = unsafe { RawQueue::of(&control, &slots, &tags, 4) }?;
+/// let (mut producer, mut consumer) = queue.into_sides(0, NoChannel, NoChannel);
+/// let wc = Wc::new(7, WcStatus::SUCCESS, 5);
+/// producer.push(&Tagged { wc, tag: 99, solicited: false })?;
+/// consumer.poll_with(&mut [Wc::default(); 4], |wc, tag| assert_eq!((wc.wr_id(), tag), (7, 99)))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Tag(AtomicU32);

@@ -3,6 +3,20 @@
 use core::fmt;
 
 /// How many faults of each kind an injector has injected, and the seed that repeats them.
+///
+/// ```
+/// use cq_core::transport::{CqKey, EventError, Events};
+/// use cq_testing::fake::Script;
+/// use cq_testing::fault::{FaultInjector, Faults, When};
+///
+/// let key = CqKey { index: 0, generation: 1 };
+/// let (script, faults) = (Script::<4>::new(key), Faults::seeded(7).spurious(When::nth(1), key));
+/// let mut channel = FaultInjector::<_, 0>::new(&script, &faults);
+/// assert_eq!(channel.take_event()?, Some(key)); // the script has no event
+/// let injected = channel.injected();
+/// assert_eq!((injected.spurious, injected.to_string().as_str()), (1, "seed 7, 1 spurious"));
+/// # Ok::<(), EventError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Injected {

@@ -15,6 +15,23 @@ const RULES: usize = 16;
 ///
 /// # Panics
 /// Each method that takes a [`When`] or a [`Which`], if the plan has 16 such faults already.
+///
+/// # Example
+/// ```
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::transport::{CqKey, PollError};
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::Script;
+/// use cq_testing::fault::{FaultInjector, Faults, When};
+///
+/// let faults = Faults::seeded(7).fail(When::nth(2), WcStatus::RETRY_EXC_ERR);
+/// let wcs = [1, 2, 3].map(|wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 5));
+/// let script = Script::<4>::new(CqKey { index: 0, generation: 1 }).on_poll(Ok(&wcs));
+/// let mut cq = CompletionQueue::new(FaultInjector::<_, 4>::new(&script, &faults));
+/// let polled = cq.poll(&mut [Wc::default(); 4])?.iter().map(Wc::status).collect::<Vec<_>>();
+/// assert_eq!(polled, [WcStatus::SUCCESS, WcStatus::RETRY_EXC_ERR, WcStatus::WR_FLUSH_ERR]);
+/// # Ok::<(), PollError>(())
+/// ```
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {

@@ -24,6 +24,21 @@ pub trait InPlace: Consume {
 }
 
 /// How a batch ends that was taken in place.
+///
+/// ```
+/// use cq_core::channel::flag::Flag;
+/// use cq_core::queue::SoftCq;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::rules::{InPlace, Taken};
+///
+/// let (mut flag, mut storage) = (Flag::new(), SoftCq::<4>::new());
+/// let (raiser, _events) = flag.split();
+/// let (mut producer, mut consumer) = storage.split_with(raiser);
+/// producer.push_batch(&[1, 2].map(|wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 5)))?;
+/// assert_eq!(consumer.take(4, Taken::First(1), |_| {})?, 2); // both are lent, one is taken
+/// assert_eq!(consumer.take(4, Taken::All, |wc| assert_eq!(wc.wr_id(), 2))?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It is dropped.

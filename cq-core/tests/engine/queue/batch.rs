@@ -27,7 +27,7 @@ fn p02_a_batch_is_seen_whole_or_not_at_all() {
                 threads.spawn(move || {
                     for number in (0..PUSHES).map(|nth| 5 * nth) {
                         let start = Instant::now();
-                        while producer.free_slots() < 5 {
+                        while producer.available() < 5 {
                             assert!(start.elapsed() < DEADLINE, "jammed");
                             thread::yield_now();
                         }

@@ -14,7 +14,7 @@ macro_rules! device {
     ([$($generics:tt)*] $producer:ty, $pushed:ty) => {
         impl<$($generics)*> Device<$pushed> for $producer {
             fn lengths(&self) -> (usize, usize) {
-                let (len, free) = (self.len(), self.free_slots());
+                let (len, free) = (self.len(), self.available());
                 assert_eq!((self.is_empty(), self.is_full()), (len == 0, free == 0));
                 (len, free)
             }

@@ -10,7 +10,7 @@ fn o01_a_queue_of_any_capacity_has_that_and_slots_for_it() {
             for capacity in [1, 2, 3, 4, 5, 1000, 1024] {
                 let (producer, consumer) = <$queue>::new(capacity).unwrap().split();
                 assert_eq!(consumer.capacity(), capacity);
-                assert_eq!(producer.free_slots(), (capacity as usize).next_power_of_two());
+                assert_eq!(producer.available(), (capacity as usize).next_power_of_two());
             }
         };
     }

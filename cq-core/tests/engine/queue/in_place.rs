@@ -39,9 +39,9 @@ fn s07_a_batch_has_what_a_poll_would_return() {
         let (first, second) = batch.as_slices();
         assert_eq!(first.len(), count.min(4 - passed % 4), "up to the end of the memory");
         assert_eq!([first, second].concat(), all[..count]);
-        assert_eq!(producer.free_slots(), 4 - held as usize, "not released yet");
+        assert_eq!(producer.available(), 4 - held as usize, "not released yet");
         drop(batch);
-        assert_eq!(producer.free_slots(), 4 - held as usize + count);
+        assert_eq!(producer.available(), 4 - held as usize + count);
         assert_eq!(polled(&mut consumer), all[count..]);
     }
 }
@@ -61,7 +61,7 @@ fn s07_a_consumer_says_how_many_it_took() {
 fn s07_a_batch_that_is_leaked_is_polled_again() {
     let (producer, mut consumer) = holding(2, 3);
     mem::forget(consumer.poll_in_place(2).unwrap());
-    assert_eq!(producer.free_slots(), 1);
+    assert_eq!(producer.available(), 1);
     assert_eq!(consumer.poll_in_place(1).unwrap().as_slices().0, [1]);
     assert_eq!(polled(&mut consumer), [2, 3]);
 }

@@ -7,7 +7,7 @@
 //! | `order` | wrap-around, kept tails, harmlessness of foreign words (P1, P2, X4) |
 //! | `positions` | wrap-around, limits, lag and generations, at every wrap and for every number of slots (P1, O1, S1, X4) |
 //! | `overrun` | overrun, and queues that are split again (O2, O3) |
-//! | `free_slots` | what a producer finds unpolled, and how it waits (S1) |
+//! | `available` | what a producer finds unpolled, and how it waits (S1) |
 //! | `batch` | several at once (N3, P2) |
 //! | `events` | names of events, and notification through the control (N1, N8, N11, N12) |
 //! | `end` | sides that come after the end (S5, O3) |
@@ -20,12 +20,12 @@
 //! | `mpsc` | several producers |
 
 mod adopt;
+mod available;
 mod batch;
 mod device;
 mod end;
 mod entries;
 mod events;
-mod free_slots;
 mod heap;
 mod in_place;
 mod layout;

@@ -67,7 +67,7 @@ fn x04_a_foreign_head_makes_the_ring_look_full_and_overwrites_nothing() {
         let _foreign = parts.consumer((4 as Position).wrapping_sub(distance));
         assert_eq!(producer.push(&send(4)), Err(PushError::Full));
         assert_eq!(
-            (producer.len(), producer.free_slots(), producer.measure_high_water()),
+            (producer.len(), producer.available(), producer.measure_high_water()),
             (4, 0, 4)
         );
         assert_eq!(drain(&mut parts.consumer(0)), Ok(vec![0, 1, 2, 3]));

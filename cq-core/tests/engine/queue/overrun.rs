@@ -50,7 +50,7 @@ fn splitting_again_starts_afresh_wherever_the_last_sides_stopped() {
             let (mut producer, mut consumer) = storage.split_with(&event_count);
             assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
             assert_eq!(producer.end(), None);
-            assert_eq!((producer.free_slots(), producer.measure_high_water()), (2, 0));
+            assert_eq!((producer.available(), producer.measure_high_water()), (2, 0));
             producer.push_batch_or_overrun(&[10, 11].map(send)).unwrap();
             assert_eq!(event_count.take(), 0, "not armed");
             assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
@@ -125,9 +125,9 @@ fn o01_an_exact_queue_overruns_with_one_more_than_it_promises() {
         (0..promised).for_each(|_| push(&mut producer).unwrap());
         // Polled one by one, it has place for exactly one more each time, in all rounds of the ring.
         for _ in 0..3 * storage {
-            assert_eq!((producer.free_slots(), producer.is_full()), (0, true));
+            assert_eq!((producer.available(), producer.is_full()), (0, true));
             assert_eq!(consumer.poll_into(&mut [Wc::default()]), Ok(1));
-            assert_eq!(producer.free_slots(), 1);
+            assert_eq!(producer.available(), 1);
             push(&mut producer).unwrap();
         }
         assert_eq!(push(&mut producer), dropped(1, 1), "{promised} of {storage}");
@@ -142,6 +142,6 @@ fn x4_an_exact_queue_is_full_where_a_foreign_tail_says_more_than_it_holds() {
     let parts = Parts { is_exact: true, ..Parts::promising(3, 8) };
     let _consumer = parts.consumer(0);
     let mut producer = parts.producer(Tail::at(7));
-    assert_eq!((producer.len(), producer.free_slots()), (7, 0));
+    assert_eq!((producer.len(), producer.available()), (7, 0));
     assert_eq!(producer.push_or_overrun(&send(0)), dropped(1, 1));
 }

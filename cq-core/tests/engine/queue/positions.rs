@@ -61,7 +61,7 @@ proptest! {
         let unpolled = (part * limit as f64) as u64;
         let _consumer = parts.consumer(shape.start);
         let mut producer = parts.producer(Tail::at(shape.at(unpolled)));
-        prop_assert_eq!(producer.free_slots() as u64, limit - unpolled);
+        prop_assert_eq!(producer.available() as u64, limit - unpolled);
         prop_assert_eq!(producer.push(&send(0)).is_ok(), unpolled < limit);
         let stored = u64::from(unpolled < limit);
         prop_assert_eq!(producer.tail().position(), shape.at(unpolled + stored));

@@ -177,7 +177,7 @@ impl<'a> Both<'a> {
         assert_eq!(end, self.tail.position());
         assert!(found.into_iter().eq(self.model.unpolled.iter().map(|it| (it.wc.wr_id(), it.tag))));
         let producer = queue.producer(self.tail, NoChannel);
-        assert_eq!((producer.len(), producer.free_slots()), (kept, self.shape.limit() - kept));
+        assert_eq!((producer.len(), producer.available()), (kept, self.shape.limit() - kept));
     }
 }
 

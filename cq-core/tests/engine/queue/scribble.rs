@@ -175,7 +175,7 @@ fn produce(producer: &mut RawProducer<'_, Mute>, random: &mut Random) {
             assert!(pushed.map_or_else(|error| error.stored, |()| wanted) <= wanted);
         }
     }
-    for count in [producer.len(), producer.free_slots(), producer.measure_high_water()] {
+    for count in [producer.len(), producer.available(), producer.measure_high_water()] {
         assert!(count <= producer.storage());
     }
 }

@@ -124,12 +124,20 @@ impl<B: Deref<Target = Budget>> Drop for Reservation<B> {
 }
 
 /// A completion queue has fewer entries free than were to be reserved.
+///
+/// ```
+/// use cq_verbs::budget::OverdrawnError;
+///
+/// let error = OverdrawnError { asked: 40, available: 24, pending: true };
+/// assert_eq!(error.missing(), 16);
+/// assert!(error.to_string().ends_with("are free again once a poll has found the queue empty"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OverdrawnError {
     /// How many were to be reserved.
     pub asked: u32,
     /// How many were free.
-    pub free: u32,
+    pub available: u32,
     /// Whether there are more that were given back, and are free once a poll has found the completion queue empty: then
     /// it is worth another attempt. `false` if the queue does not have so many entries at all.
     pub pending: bool,
@@ -139,11 +147,11 @@ impl OverdrawnError {
     /// How many more entries the completion queue would need.
     #[must_use]
     pub const fn missing(&self) -> u32 {
-        self.asked - self.free
+        self.asked - self.available
     }
 }
 
 cq_core::sentences!(OverdrawnError {
-    Self { asked, free, pending: true } => ("{} of {asked} completion queue entries are missing: some were given back, and are free again once a poll has found the queue empty", asked - free);
-    Self { asked, free, .. } => ("{} of {asked} completion queue entries are missing: create the queue with more, one for each request that all its queue pairs may have outstanding", asked - free);
+    Self { asked, available, pending: true } => ("{} of {asked} completion queue entries are missing: some were given back, and are free again once a poll has found the queue empty", asked - available);
+    Self { asked, available, .. } => ("{} of {asked} completion queue entries are missing: create the queue with more, one for each request that all its queue pairs may have outstanding", asked - available);
 });

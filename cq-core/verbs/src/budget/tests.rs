@@ -99,7 +99,7 @@ fn o07_entries_return_when_the_count_of_those_that_were_given_back_ends() {
         queue.released = start;
         for _ in 0..5 {
             drop(reserve(&queue, 2).unwrap());
-            let refused = OverdrawnError { asked: 1, free: 0, pending: true };
+            let refused = OverdrawnError { asked: 1, available: 0, pending: true };
             assert_eq!(reserve(&queue, 1).unwrap_err(), refused, "from {start}");
             poll(&mut queue);
             assert_eq!(queue.budget.available(), 2, "from {start}");

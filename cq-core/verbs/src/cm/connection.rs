@@ -46,6 +46,22 @@ impl<I: Identifier> CmDevice<'_, I> {
 
 /// An established connection. Dropping it disconnects, as dropping its [`Identifier`] does, and the peer gets the event
 /// DISCONNECTED. The queue pair belongs to the user, and is unchanged.
+///
+/// ```
+/// use cq_verbs::cm::{CmError, Connection, Identifier, QpOf};
+///
+/// /// Serves the peer until it disconnects.
+/// fn serve<I: Identifier>(
+///     mut connection: Connection<I>,
+///     qp: &mut QpOf<I>,
+///     mut poll: impl FnMut(&mut QpOf<I>),
+/// ) -> Result<(), CmError> {
+///     while !connection.check_ended()? {
+///         poll(qp);
+///     }
+///     connection.disconnect(qp)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Connection<I> {
     id: I,

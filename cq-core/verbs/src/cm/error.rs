@@ -109,6 +109,7 @@ pub struct Advice {
 
 /// For transports: why [`modify_qp`](super::Identifier::modify_qp) did not change the queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModifyQpError {
     /// The connection manager did not tell the attributes.
     #[error("the connection manager does not tell the queue pair's attributes: {0}")]

@@ -20,6 +20,7 @@ use crate::setup::Errno;
 #[doc(alias = "rdma_cm_event")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct CmEvent {
     /// What happened.
     pub kind: EventKind,
@@ -45,6 +46,13 @@ impl CmEvent {
 }
 
 /// An event of a connection.
+///
+/// ```
+/// use cq_verbs::cm::{Event, EventKind, Status};
+///
+/// let event = Event { kind: EventKind::DISCONNECTED, status: Status(0) };
+/// assert_eq!(event.to_string(), "disconnected (no status)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Event {
@@ -56,12 +64,23 @@ pub struct Event {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.kind, self.status)
+        match self.kind.name() {
+            Some(_) => write!(f, "{} ({})", self.kind, self.status),
+            None => write!(f, "event {} ({})", self.kind.0, self.status),
+        }
     }
 }
 
 foreign_number! {
     /// `enum rdma_cm_event_type`: what happened. Any number is legal ([C3](cq_core::contract#c3)).
+    ///
+    /// ```
+    /// use cq_verbs::cm::EventKind;
+    ///
+    /// assert_eq!((EventKind::REJECTED.0, EventKind::REJECTED.name()), (8, Some("REJECTED")));
+    /// assert_eq!(EventKind::REJECTED.to_string(), "the peer rejected the request");
+    /// assert_eq!(EventKind(99).to_string(), "unknown event");
+    /// ```
     EventKind("rdma_cm_event_type", "rdma_event_str"), "unknown event" {
         /// The address is resolved.
         ADDR_RESOLVED = 0, "the address was resolved";
@@ -99,6 +118,14 @@ foreign_number! {
 }
 
 /// The status of an operation: 0 is success, a negative number an errno, any other specific to the transport.
+///
+/// ```
+/// use cq_verbs::cm::Status;
+/// use cq_verbs::setup::Errno;
+///
+/// assert_eq!(Status::from(Errno::ETIMEDOUT), Status(-110));
+/// assert_eq!(Status(3).to_string(), "status 3");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
@@ -124,6 +151,18 @@ impl fmt::Display for Status {
 
 /// Why a peer rejected a request. On InfiniBand and RoCE it is the number in its REJ message, on iWARP a negative
 /// errno. A number outside the constants is legal.
+///
+/// ```
+/// use cq_verbs::cm::{CmError, RejectReason};
+///
+/// /// Whether the peer's program may not have started yet.
+/// fn is_early(error: &CmError) -> bool {
+///     matches!(error, CmError::Rejected { reason: RejectReason::NO_LISTENER, .. })
+/// }
+/// let error = CmError::Rejected { reason: RejectReason(8), private_data: Vec::new() };
+/// assert!(is_early(&error));
+/// assert_eq!(error.to_string(), "the peer rejected the connection: there is no listener at that port");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]

@@ -15,6 +15,20 @@ use crate::setup::Errno;
 const BACKLOG: i32 = 128;
 
 /// A listener for connection requests. Its descriptor is readable while there is one to [`accept`](Self::accept).
+///
+/// ```
+/// use std::net::{Ipv4Addr, SocketAddr};
+/// use std::time::Duration;
+///
+/// use cq_verbs::cm::{CmError, Identifier, Listener, Request};
+///
+/// /// Listens at a free port, and tells it to the peer.
+/// fn listen<I: Identifier>(tell: impl FnOnce(Option<SocketAddr>)) -> Result<Request<I>, CmError> {
+///     let mut listener = Listener::<I>::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
+///     tell(listener.local_addr());
+///     listener.accept(Duration::from_secs(60))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Listener<I> {
     id: I,
@@ -77,6 +91,21 @@ impl<I: AsFd> AsFd for Listener<I> {
 
 /// A connection request, and the device that received it. Dropping it rejects it, as dropping its
 /// [`Identifier`] does.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use cq_verbs::cm::{CmError, Connection, Identifier, QpOf, Request};
+///
+/// /// Accepts who speaks the second version of a protocol. The queue pair is of the request's device.
+/// fn answer<I: Identifier>(request: Request<I>, qp: &mut QpOf<I>) -> Result<Option<Connection<I>>, CmError> {
+///     if !request.private_data().starts_with(b"version 2") {
+///         request.reject(b"version 2 only")?;
+///         return Ok(None);
+///     }
+///     request.accept(qp, b"welcome", Duration::from_secs(5)).map(Some)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Request<I> {
     id: I,

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 /// `struct rdma_conn_param`: the parameters of a connection, as one side sends them with its request or its answer, and
 /// as the peer's event has them. rdma_connect(3) and rdma_accept(3) are the source. `D` is the private data: a slice
-/// where it is sent, a vector where it is received.
+/// where it is sent, a vector where it is received. To connect, begin with [`new`](Self::new); the default, zeros, is what an
+/// event has that brings none.
 ///
 /// ```
 /// use cq_verbs::cm::ConnParam;

@@ -60,6 +60,26 @@ fn find_device<I: Identifier>(
 }
 
 /// A device, and the route from it to a peer.
+///
+/// ```
+/// use std::error::Error;
+/// use std::time::Duration;
+///
+/// use cq_verbs::cm::{Connection, Identifier, QpOf, Route};
+/// use cq_verbs::post::Post;
+/// use cq_verbs::wr::RecvWr;
+///
+/// /// The queue pair is of the route's device, and its receives are posted before the peer can send.
+/// fn connect<I: Identifier>(
+///     mut route: Route<I>,
+///     qp: &mut QpOf<I>,
+///     receives: &[RecvWr<'_>],
+/// ) -> Result<Connection<I>, Box<dyn Error>> {
+///     route.init(qp)?;
+///     qp.post_recv(receives)?;
+///     Ok(route.connect(qp, b"hello", Duration::from_secs(5))?)
+/// }
+/// ```
 #[doc(alias("rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route"))]
 #[derive(Debug)]
 pub struct Route<I> {

@@ -23,6 +23,19 @@ pub(super) fn kind(status: WcStatus) -> usize {
 }
 
 /// What a queue's [`Counters`](super::Counters) were. Displayed as a table, with the statuses that have come.
+///
+/// ```
+/// use cq_verbs::counters::Counts;
+///
+/// /// The share of polls that found completions, from one snapshot to the next.
+/// fn load(before: &Counts, now: &Counts) -> f64 {
+///     let found = |counts: &Counts| counts.polls - counts.empty_polls;
+///     (found(now) - found(before)) as f64 / (now.polls - before.polls) as f64
+/// }
+/// let mut now = Counts::default();
+/// (now.polls, now.empty_polls) = (8, 6);
+/// assert_eq!(load(&Counts::default(), &now), 0.25);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -55,6 +68,18 @@ pub struct Counts {
 }
 
 /// Numbers of completions, by status.
+///
+/// ```
+/// use cq_core::wc::WcStatus;
+/// use cq_verbs::counters::Completions;
+///
+/// /// How many requests have failed, without those that were flushed because another one had.
+/// fn failed(completions: &Completions) -> u64 {
+///     let of = |status| completions.count(status);
+///     completions.total() - of(WcStatus::SUCCESS) - of(WcStatus::WR_FLUSH_ERR)
+/// }
+/// assert_eq!(failed(&Completions::default()), 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Completions(pub(super) [u64; KINDS]);
 

@@ -20,6 +20,7 @@ type Qp<P> = <<P as DevicePd>::Device as Device>::Qp;
 ///     Ok((channel, cq))
 /// }
 /// ```
+#[doc(alias("ibv_cq_init_attr", "ibv_cq_init_attr_ex"))]
 #[derive(Debug)]
 #[must_use = "`create` creates the queue"]
 #[non_exhaustive]
@@ -47,7 +48,8 @@ impl<'a, D: Device> CqBuilder<'a, D> {
         self
     }
 
-    /// This completion vector raises its events: less than the device's `num_comp_vectors`. 0 unless it is set.
+    /// This completion vector raises its events: below the device's
+    /// [`num_comp_vectors`](crate::setup::DeviceAttr::num_comp_vectors). 0 unless it is set.
     pub const fn comp_vector(mut self, vector: u32) -> Self {
         self.comp_vector = vector;
         self
@@ -84,6 +86,7 @@ cq_core::copied!([D: Device] CqBuilder<'_, D>);
 ///     pd.qp(cq).srq(srq).caps(QpCaps::USUAL.max_send_wr(16)).create()
 /// }
 /// ```
+#[doc(alias("ibv_qp_init_attr", "ibv_qp_init_attr_ex"))]
 #[derive(Debug)]
 #[must_use = "`create` creates the queue pair"]
 #[non_exhaustive]

@@ -7,6 +7,21 @@ use crate::setup::{
 };
 
 /// A queue pair. Dropping destroys it.
+///
+/// ```
+/// use cq_verbs::device::DeviceQp;
+/// use cq_verbs::setup::{Endpoint, ModifyError, Port};
+///
+/// /// `exchange` sends this side's endpoint to the peer, and returns the peer's.
+/// fn connect<Q: DeviceQp>(
+///     qp: &mut Q,
+///     port: &Port,
+///     exchange: impl FnOnce(Endpoint) -> Endpoint,
+/// ) -> Result<(), ModifyError> {
+///     let peer = exchange(qp.endpoint(port));
+///     qp.connect(port, &peer)
+/// }
+/// ```
 #[doc(alias("ibv_qp", "ibv_destroy_qp", "rdma_destroy_qp"))]
 pub trait DeviceQp: Post + Object {
     /// The device's address handle.

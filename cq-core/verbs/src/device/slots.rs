@@ -80,8 +80,13 @@ impl<M: Memory> Slots<M> {
     }
 
     /// The memory: for its keys, and for ranges of more than one slot.
-    pub const fn memory(&self) -> &M {
+    pub const fn get_ref(&self) -> &M {
         &self.memory
+    }
+
+    /// The memory, which is not divided any more.
+    pub fn into_inner(self) -> M {
+        self.memory
     }
 
     /// The SGE of a slot.

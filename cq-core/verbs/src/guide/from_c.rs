@@ -182,7 +182,8 @@
 //! | `rdma_get_local_addr`, `rdma_get_peer_addr`, `rdma_get_src_port`, `rdma_get_dst_port` | `local_addr`, `peer_addr` |
 //! | `rdma_create_ep`, `rdma_destroy_ep`, `rdma_create_srq`, `rdma_create_srq_ex`, `rdma_destroy_srq`, and `rdma_verbs.h` | the ordinary objects and calls |
 //! | `rdma_join_multicast`, `rdma_join_multicast_ex`, `rdma_leave_multicast` | none: multicast is not supported |
-//! | `rdma_set_option`, `rdma_notify`, `rdma_get_remote_ece`, `rdma_set_local_ece`, `rdma_reject_ece` | none |
+//! | `rdma_set_option`, `rdma_notify` | none, but for the loopback's `CmId` |
+//! | `rdma_get_remote_ece`, `rdma_set_local_ece`, `rdma_reject_ece` | none |
 //!
 //! # Structures and enumerations
 //! | C | here |

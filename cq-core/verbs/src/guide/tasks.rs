@@ -240,7 +240,7 @@
 //! | [`TaskQp::receive`](crate::task::TaskQp::receive), under a timeout for an answer | the receive takes the next message, which is lost. So all receives are the inbox's |
 //!
 //! # What to test
-//! - **DroppedError futures**: `timeout(Duration::from_micros(n % 1000), client.ask(n, len))` for many `n`, and each answer
+//! - **Dropped futures**: `timeout(Duration::from_micros(n % 1000), client.ask(n, len))` for many `n`, and each answer
 //!   compared. At the end all slots of `bulk` are [available](crate::task::Pool::available) again.
 //! - **A client that is killed** at work, and then one more than there are entries for. With one that is stopped (`kill
 //!   -STOP`), the others go on, and `serve` returns after `LIMIT`.

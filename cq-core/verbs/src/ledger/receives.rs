@@ -66,6 +66,19 @@ impl Slot {
 }
 
 /// A receive that has completed.
+///
+/// ```
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_verbs::ledger::Received;
+///
+/// /// The bytes of a message, in the buffer that is the token.
+/// fn message(received: Received<'_, Vec<u8>>) -> Option<Vec<u8>> {
+///     let length = received.result.ok()?.byte_len();
+///     Some(received.token[..length as usize].to_vec())
+/// }
+/// let wc = Wc::new(1, WcStatus::SUCCESS, 5).with_byte_len(2);
+/// assert_eq!(message(Received { token: b"hi....".to_vec(), result: wc.result() }), Some(b"hi".to_vec()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Received<'w, T> {
     /// The token that it was posted with.

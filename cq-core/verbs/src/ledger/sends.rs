@@ -26,6 +26,20 @@ use crate::wr::{SendFlags, SendWr};
 /// without the feature `alloc` an [`Array`].
 ///
 /// See [the module](crate::ledger) for an example.
+///
+/// On the heap, for a queue pair of a device:
+/// ```
+/// use cq_verbs::device::DeviceQp;
+/// use cq_verbs::ledger::{Generation, NotPostedError, Sends};
+/// use cq_verbs::wr::SendWr;
+///
+/// fn greet<Q: DeviceQp>(qp: &mut Q) -> Result<Sends<&'static str>, NotPostedError<&'static str>> {
+///     let mut sends = Sends::with_capacity(Generation::unique(), qp.caps().max_send_wr as usize);
+///     sends.post(qp, SendWr::send_inline(0, b"hello"), "the greeting")?;
+///     assert_eq!(sends.outstanding(), 1);
+///     Ok(sends)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Sends<
     T,
@@ -54,6 +68,22 @@ pub struct Sends<
 }
 
 /// A send request that has completed.
+///
+/// ```
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_verbs::ledger::Sent;
+///
+/// /// What is to be said of a request.
+/// fn report(sent: &Sent<&str>) -> String {
+///     match sent.result {
+///         Ok(()) => format!("{} is sent", sent.token),
+///         Err(failed) => format!("{}: {}", sent.token, failed.status()),
+///     }
+/// }
+/// let wc = Wc::new(1, WcStatus::RETRY_EXC_ERR, 5);
+/// let sent = Sent { token: "the reply", result: wc.result().map(drop) };
+/// assert_eq!(report(&sent), "the reply: transport retry counter exceeded");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent<T> {
     /// The token that it was posted with.

@@ -6,6 +6,21 @@ const RECEIVE: u64 = 1 << 63;
 const NUMBER_BITS: u32 = 32;
 
 /// Which queue a request was posted to.
+///
+/// ```
+/// use cq_core::transport::CqKey;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::{Call, Script};
+/// use cq_verbs::ledger::{Array, Direction, Generation, Receives};
+///
+/// // A queue pair: here a script.
+/// let qp = &mut &Script::<4>::new(CqKey { index: 0, generation: 1 });
+/// let mut receives = Receives::<&str, Array<4>>::fixed(Generation::new(1));
+/// receives.post(qp, &[], "a")?;
+/// let Call::Recv { wr_id, .. } = qp.calls()[0] else { unreachable!() };
+/// assert_eq!(Direction::of(&Wc::new(wr_id, WcStatus::WR_FLUSH_ERR, 5)), Direction::Receive);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The send queue.
@@ -25,6 +40,23 @@ impl Direction {
 }
 
 /// Tells the requests of one ledger from those of all others, and those before a RESET from those after it.
+///
+/// ```
+/// use cq_core::transport::CqKey;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::{Call, Script};
+/// use cq_verbs::ledger::{Array, Generation, Sends};
+/// use cq_verbs::wr::SendWr;
+///
+/// // The ledgers of a queue pair, here a script, and of its successor.
+/// let qp = &mut &Script::<4>::new(CqKey { index: 0, generation: 1 });
+/// let [mut old, mut new] = [1, 2].map(|number| Sends::<&str, Array<4>>::fixed(Generation::new(number)));
+/// old.post(qp, SendWr::send_inline(0, b"ping"), "a")?;
+/// let Call::Send { wr_id, .. } = qp.calls()[0] else { unreachable!() };
+/// let late = Wc::new(wr_id, WcStatus::SUCCESS, 5);
+/// assert_eq!((new.retire(&late).count(), old.retire(&late).count()), (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(u32);
 

@@ -3,6 +3,15 @@
 cq_core::foreign_flags! {
     /// `enum ibv_access_flags`: the permitted accesses to registered memory, or of a peer through a queue pair. Unknown
     /// bits are kept ([C3](cq_core::contract#c3)).
+    ///
+    /// ```
+    /// use cq_verbs::setup::Access;
+    ///
+    /// // Memory that receives write to, and peers read.
+    /// let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
+    /// assert!(Access::EVERY.contains(access) && !access.intersects(Access::REMOTE_WRITE));
+    /// assert!(!access.lacks_local_write() && Access::REMOTE_WRITE.lacks_local_write());
+    /// ```
     pub struct Access("ibv_access_flags"): u32 {
         /// Local requests may write to the memory: receives, READs and atomics.
         const LOCAL_WRITE = 1;

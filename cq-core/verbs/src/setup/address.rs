@@ -42,6 +42,12 @@ impl Gid {
     }
 }
 
+impl From<Gid> for Ipv6Addr {
+    fn from(gid: Gid) -> Self {
+        gid.to_ipv6()
+    }
+}
+
 impl From<Ipv6Addr> for Gid {
     fn from(ip: Ipv6Addr) -> Self {
         Self(ip.octets())
@@ -107,7 +113,21 @@ impl GlobalRoute {
 }
 
 /// The destination of a datagram. `Ah` is the transport's address handle.
-#[derive(Debug)]
+///
+/// ```
+/// use cq_verbs::device::{Device, DevicePd, DeviceQp};
+/// use cq_verbs::post::Post;
+/// use cq_verbs::setup::{AddressVector, Destination};
+/// use cq_verbs::wr::SendWr;
+///
+/// fn greet<D: Device>(pd: &D::Pd, qp: &mut D::Qp, to: &AddressVector) -> Result<(), Box<dyn std::error::Error>> {
+///     let ah = pd.create_ah(to)?;
+///     qp.to(&Destination::new(&ah, 17, 0x1111)).post_send(&[SendWr::send_inline(1, b"hello")])?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Destination<'a, Ah> {
     /// Address handle, created in the sending queue pair's protection domain.
     pub ah: &'a Ah,
@@ -118,3 +138,10 @@ pub struct Destination<'a, Ah> {
 }
 
 cq_core::copied!([Ah] Destination<'_, Ah>);
+
+impl<'a, Ah> Destination<'a, Ah> {
+    /// The queue pair with this number and queue key, at the address of this handle.
+    pub const fn new(ah: &'a Ah, qp_num: u32, qkey: u32) -> Self {
+        Self { ah, qp_num, qkey }
+    }
+}

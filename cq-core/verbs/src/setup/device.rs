@@ -3,6 +3,17 @@
 cq_core::foreign_number! {
     /// `enum ibv_atomic_cap`: the scope in which COMP_SWAP and FETCH_ADD are atomic. Any number is legal
     /// ([C3](cq_core::contract#c3)).
+    ///
+    /// ```
+    /// use cq_verbs::setup::{AtomicCap, DeviceAttr};
+    ///
+    /// /// Whether the program's own atomic instructions may be used on the same memory.
+    /// fn is_atomic_to_all(attr: &DeviceAttr) -> bool {
+    ///     attr.atomic_cap == AtomicCap::GLOB
+    /// }
+    /// assert!(!is_atomic_to_all(&DeviceAttr::default()));
+    /// assert_eq!(AtomicCap::HCA.to_string(), "atomic among the queue pairs of the device");
+    /// ```
     #[derive(Default)]
     AtomicCap("ibv_atomic_cap"), "unknown" {
         /// Atomics are not supported.
@@ -24,7 +35,7 @@ cq_core::foreign_number! {
 /// attr.max_cqe = 4096;
 /// assert_eq!((attr.atomic_cap, attr.max_qp), (AtomicCap::NONE, 0));
 /// ```
-#[doc(alias = "ibv_device_attr")]
+#[doc(alias("ibv_device_attr", "ibv_device_attr_ex"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -69,6 +80,8 @@ pub struct DeviceAttr {
     pub atomic_cap: AtomicCap,
     /// Whether memory windows of type 2B are supported: bound to a queue pair, within its protection domain.
     pub mem_window_type_2b: bool,
+    /// Completion vectors. They are numbered from 0.
+    pub num_comp_vectors: u32,
     /// Ports. They are numbered from 1.
     pub phys_port_cnt: u8,
 }

@@ -1,6 +1,18 @@
 //! The error of destroying an object that is in use.
 
 /// The object can't be destroyed because something still uses it (EBUSY, [Q11](cq_core::contract#q11)).
+///
+/// ```
+/// use cq_verbs::device::Destroy;
+/// use cq_verbs::setup::InUseError;
+///
+/// /// Destroys an object, or returns it to be destroyed later.
+/// fn close<T: Destroy>(object: T) -> Option<T> {
+///     object.destroy().err().map(InUseError::into_inner)
+/// }
+/// let error = InUseError::new((), "completion queue", "its queue pairs");
+/// assert_eq!(error.to_string(), "the completion queue is still in use: destroy its queue pairs first");
+/// ```
 pub struct InUseError<T> {
     /// The handle of the object, still valid.
     pub handle: T,

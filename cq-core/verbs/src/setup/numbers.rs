@@ -79,12 +79,26 @@ impl TryFrom<u32> for Mtu {
 }
 
 /// There is no path MTU of so many bytes.
+///
+/// ```
+/// use cq_verbs::setup::{Mtu, MtuError};
+///
+/// assert_eq!(Mtu::try_from(1500), Err(MtuError(1500)));
+/// assert_eq!(MtuError(1500).to_string(), "1500 is not an MTU: 256, 512, 1024, 2048 or 4096 bytes");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("{0} is not an MTU: 256, 512, 1024, 2048 or 4096 bytes")]
 pub struct MtuError(pub u32);
 
 /// A timer's number has five bits.
+///
+/// ```
+/// use cq_verbs::setup::{AckTimeout, TimerError};
+///
+/// assert_eq!(AckTimeout::try_from(32), Err(TimerError(32)));
+/// assert_eq!(TimerError(32).to_string(), "32 is not the number of a timer: 0 to 31");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("{0} is not the number of a timer: 0 to 31")]
@@ -96,7 +110,7 @@ macro_rules! timer {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(feature = "serde", serde(try_from = "u8"))]
+        #[cfg_attr(feature = "serde", serde(try_from = "u8", into = "u8"))]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         pub struct $name(u8);
 
@@ -125,6 +139,12 @@ macro_rules! timer {
 
             const fn nanos($number: u8) -> u128 {
                 $nanos
+            }
+        }
+
+        impl From<$name> for u8 {
+            fn from(timer: $name) -> Self {
+                timer.0
             }
         }
 

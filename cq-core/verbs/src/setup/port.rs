@@ -4,6 +4,16 @@ use crate::setup::{Gid, GlobalRoute, Mtu, MtuError};
 
 cq_core::foreign_number! {
     /// `enum ibv_port_state`. Any number is legal ([C3](cq_core::contract#c3)).
+    ///
+    /// ```
+    /// use cq_verbs::device::Device;
+    /// use cq_verbs::setup::{DeviceError, PortState};
+    ///
+    /// fn is_up(device: &impl Device, port: u8) -> Result<bool, DeviceError> {
+    ///     Ok(device.port(port)?.state == PortState::ACTIVE)
+    /// }
+    /// assert_eq!((PortState::from(1), PortState::DOWN.to_string().as_str()), (PortState::DOWN, "down"));
+    /// ```
     PortState("ibv_port_state", "ibv_port_state_str"), "unknown" {
         /// No state change.
         NOP = 0, "no state change (NOP)";

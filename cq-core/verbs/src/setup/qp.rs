@@ -30,6 +30,16 @@ impl Default for QpType {
 }
 
 /// `struct ibv_srq_attr`: the capacities of a shared receive queue.
+///
+/// ```
+/// use cq_verbs::device::{Device, DevicePd};
+/// use cq_verbs::setup::{CreateError, SrqInit};
+///
+/// fn create<D: Device>(pd: &D::Pd) -> Result<D::Srq, CreateError> {
+///     pd.create_srq(&SrqInit::new(512).max_sge(2))
+/// }
+/// assert_eq!((SrqInit::new(512).max_wr, SrqInit::new(512).max_sge), (512, 1));
+/// ```
 #[doc(alias("ibv_srq_attr", "ibv_srq_init_attr"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -97,6 +107,15 @@ impl QpCaps {
 
 cq_core::foreign_flags! {
     /// `enum ibv_qp_attr_mask`.
+    ///
+    /// ```
+    /// use cq_verbs::setup::{QpAttr, QpAttrMask, QpState};
+    ///
+    /// let attr = QpAttr::new().state(QpState::INIT).port(1);
+    /// assert_eq!(attr.mask(), QpAttrMask::STATE | QpAttrMask::PORT);
+    /// assert_eq!(attr.mask().to_string(), "STATE | PORT");
+    /// assert_eq!(attr.without(QpAttrMask::STATE).mask(), QpAttrMask::PORT);
+    /// ```
     pub struct QpAttrMask("ibv_qp_attr_mask"): u32 {
         /// New state.
         const STATE = 1;

@@ -15,6 +15,19 @@ pub const fn inc_rkey(rkey: u32) -> u32 {
 /// A memory registration. `addr + len` must not overflow.
 ///
 /// See [the module](crate::setup) for an example.
+///
+/// Of memory of a device:
+/// ```
+/// use cq_verbs::device::Region;
+/// use cq_verbs::setup::{RangeError, Registered};
+/// use cq_verbs::wr::RemoteAddr;
+///
+/// /// The addresses of slots of this size, for peers that write to them.
+/// fn slots(memory: &impl Region, size: usize) -> Result<Vec<RemoteAddr>, RangeError> {
+///     let region: Registered = memory.registered();
+///     (0..region.len / size).map(|slot| region.remote(slot * size)).collect()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Registered {
     /// Address of the first byte.
@@ -76,9 +89,17 @@ impl Registered {
 }
 
 /// The range is outside its memory region, or too long for an SGE.
+///
+/// ```
+/// use cq_verbs::setup::{RangeError, Registered};
+///
+/// let region = Registered { addr: 0x1000, len: 64, lkey: 7, rkey: 8 };
+/// let error = region.sge(60..72).unwrap_err();
+/// assert_eq!(error, RangeError { offset: 60, len: 12, available: 64 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("{len} bytes at offset {offset} are not inside the memory region's {available}")]
+#[error("the range {offset}..{} is not inside the {available} bytes of the memory region", .offset.wrapping_add(*.len))]
 pub struct RangeError {
     /// Offset of the range.
     pub offset: usize,

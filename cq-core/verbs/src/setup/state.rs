@@ -86,6 +86,16 @@ impl QpState {
 }
 
 /// The attributes of a state transition.
+///
+/// ```
+/// use cq_verbs::setup::{QpAttr, QpAttrMask, QpState, QpType, Rule};
+///
+/// let attr = QpAttr::new().state(QpState::INIT).port(1);
+/// let Rule { required, optional } = QpState::RESET.rule(QpState::INIT, QpType::RC).unwrap();
+/// let missing = required.difference(attr.mask());
+/// assert_eq!(missing, QpAttrMask::PKEY_INDEX | QpAttrMask::ACCESS_FLAGS);
+/// assert!(optional.is_empty());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// The required attributes.

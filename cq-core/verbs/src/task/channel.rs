@@ -12,6 +12,26 @@ use tokio::task::coop;
 
 /// A completion channel that a task awaits: [`CompletionQueue::next_batch`](cq_core::cq::CompletionQueue::next_batch)
 /// takes it.
+///
+/// ```
+/// use std::error::Error;
+/// use std::os::fd::AsFd;
+///
+/// use cq_core::cq::CompletionQueue;
+/// use cq_core::wc::Wc;
+/// use cq_verbs::device::Device;
+/// use cq_verbs::task::TaskChannel;
+///
+/// async fn serve<D: Device<Channel: AsFd>>(device: &D) -> Result<(), Box<dyn Error>> {
+///     let mut channel = TaskChannel::new(device.create_channel()?)?;
+///     let mut cq = CompletionQueue::new(device.cq(64).channel(channel.get_ref()).create()?);
+///     let mut buffer = [Wc::default(); 16];
+///     loop {
+///         let batch = cq.next_batch(&mut buffer, &mut channel).await?;
+///         println!("{} completions", batch.len());
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct TaskChannel<C> {
     channel: C,

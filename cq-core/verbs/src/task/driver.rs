@@ -37,6 +37,21 @@ const BATCH: usize = 32;
 ///
 /// If it is dropped or ends, the requests that are outstanding on its queue pairs end with
 /// [`NotPolled`](super::RequestError::NotPolled).
+///
+/// ```
+/// use std::error::Error;
+/// use std::os::fd::AsFd;
+///
+/// use cq_verbs::device::Device;
+/// use cq_verbs::task::{Driver, TaskQp};
+///
+/// async fn create<D: Device<Channel: AsFd>>(device: &D) -> Result<TaskQp<D::Qp, Vec<u8>>, Box<dyn Error>> {
+///     let driver = Driver::open(device, 32)?;
+///     let (queue, handle) = (driver.queue(), driver.handle());
+///     tokio::spawn(driver.run());
+///     Ok(TaskQp::create(&device.alloc_pd()?, &queue, &handle, 16, 16).await?)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Driver<T, E> {
     cq: CompletionQueue<T>,
@@ -47,6 +62,21 @@ pub struct Driver<T, E> {
 }
 
 /// What a driver has ended with.
+///
+/// ```
+/// use std::os::fd::AsFd;
+///
+/// use cq_verbs::device::Device;
+/// use cq_verbs::setup::CreateError;
+/// use cq_verbs::task::{Driver, Ended};
+///
+/// async fn run<D: Device<Channel: AsFd>>(device: &D) -> Result<(), CreateError> {
+///     let Ended { why, cq } = Driver::open(device, 32)?.run().await;
+///     eprintln!("the queue can't be polled any more: {why}");
+///     drop(cq); // once the device's events were read
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Ended<T> {
     /// Why the queue can't be polled any more.

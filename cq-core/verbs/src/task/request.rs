@@ -40,12 +40,36 @@ impl<B> Finished<B> {
 /// A request that has not succeeded, with its buffer if the device does not use it any more.
 ///
 /// One that failed with WR_FLUSH is only a consequence: [`TaskQp::failure`](super::TaskQp::failure) is the cause.
+///
+/// ```
+/// use cq_verbs::post::WrError;
+/// use cq_verbs::task::{RequestError, UnfinishedError};
+///
+/// /// The buffer, if the request may be posted again later.
+/// fn again<B>(error: UnfinishedError<B>) -> Option<B> {
+///     match error.why {
+///         RequestError::Refused(WrError::QueueFull) => error.buffer,
+///         _ => None,
+///     }
+/// }
+/// let error = UnfinishedError { buffer: Some("page"), why: WrError::QueueFull.into() };
+/// assert_eq!(error.to_string(), "the request was refused");
+/// assert_eq!(again(error), Some("page"));
+/// ```
 pub struct UnfinishedError<B> {
     /// The buffer that the request was posted with. If it is `None`, it stays with the queue pair, as the device may still
     /// use it, or was dropped after the queue pair was destroyed.
     pub buffer: Option<B>,
     /// What happened.
     pub why: RequestError,
+}
+
+impl<B> UnfinishedError<B> {
+    /// The buffer, and what happened.
+    #[must_use]
+    pub fn into_parts(self) -> (Option<B>, RequestError) {
+        (self.buffer, self.why)
+    }
 }
 
 /// Why a request has not succeeded.

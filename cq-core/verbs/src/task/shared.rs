@@ -29,7 +29,7 @@ pub struct Shared<Q: Post, B> {
     pub receives: Notify,
     /// Nothing is outstanding, or nobody polls any more.
     pub idle: Notify,
-    // DroppedError last: the drivers then poll for what the reservations give back.
+    // Dropped last: the drivers then poll for what the reservations give back.
     pub memberships: Memberships,
 }
 

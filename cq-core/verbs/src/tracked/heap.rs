@@ -80,6 +80,8 @@ impl<Q: Post, S, R> TrackedQp<Q, S, R> {
     /// }
     /// ```
     ///
+    /// The completion queues are those of the handles, whatever `change` sets.
+    ///
     /// # Errors
     /// A completion queue has fewer entries free, or the device refused. Nothing was reserved.
     pub fn create_with<'a, P: DevicePd<Device: Device<Qp = Q>>>(

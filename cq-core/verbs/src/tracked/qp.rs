@@ -28,6 +28,24 @@ use crate::wr::{RecvWr, SendWr, Sge};
 /// Dropping destroys the queue pair, then drops the tokens of outstanding requests, and gives back what is reserved. If the
 /// device [can't end](Post::quiesce) the use of their buffers, as the loopback while a peer's process is suspended in the
 /// middle of a message, it leaks the tokens and keeps the reservations for ever.
+///
+/// ```
+/// use cq_core::transport::CqKey;
+/// use cq_core::wc::{Wc, WcStatus};
+/// use cq_testing::fake::{Call, Script};
+/// use cq_verbs::tracked::{Done, TrackedQp};
+/// use cq_verbs::wr::SendWr;
+///
+/// // A queue pair: here a script. On a device: `TrackedQp::create`.
+/// let script = Script::<8>::new(CqKey { index: 0, generation: 1 });
+/// let mut qp = TrackedQp::<_, &str>::with_capacity(&script, 4, 4);
+/// qp.post_send(SendWr::send_inline(0, b"ping"), "the question")?;
+/// let Call::Send { wr_id, .. } = script.calls()[0] else { unreachable!() };
+/// let wc = Wc::new(wr_id, WcStatus::SUCCESS, 5);
+/// assert!(matches!(qp.retire_next(&wc), Some(Done::Sent(sent)) if sent.token == "the question"));
+/// assert_eq!(qp.sends_outstanding(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct TrackedQp<
     Q,

@@ -21,6 +21,22 @@ use crate::setup::DeviceError;
 pub struct DescriptorId(u64);
 
 /// A channel that was not added to a set. It gives the channel back.
+///
+/// ```
+/// use std::os::fd::AsFd;
+///
+/// use cq_verbs::queue_set::ChannelId;
+/// use cq_verbs::wait_set::WaitSet;
+///
+/// /// Adds a channel, or returns it, to be served by a thread of its own.
+/// fn add<T, C: AsFd>(set: &mut WaitSet<T, C>, channel: C) -> Result<ChannelId, C> {
+///     set.add_channel(channel).map_err(|refused| {
+///         let (channel, why) = refused.into_parts();
+///         eprintln!("{why}");
+///         channel
+///     })
+/// }
+/// ```
 #[derive(thiserror::Error)]
 #[error("the channel was not added to the wait set")]
 pub struct AddChannelError<C> {

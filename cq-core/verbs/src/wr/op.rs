@@ -24,6 +24,15 @@ pub struct RemoteAddr {
 
 cq_core::foreign_flags! {
     /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
+    ///
+    /// ```
+    /// use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, SendWr};
+    ///
+    /// // Once it completes, earlier writes to this memory are visible to all, and survive a power loss.
+    /// let (remote, both) = (RemoteAddr { addr: 0x1000, rkey: 8 }, Placement::GLOBAL | Placement::PERSISTENT);
+    /// let wr = SendWr::flush(1, remote, 64, both, Selectivity::Range);
+    /// assert!(!wr.op.carries_data());
+    /// ```
     pub struct Placement("ibv_placement_type"): u32 {
         /// The data is visible to all readers of the memory.
         const GLOBAL = 1;
@@ -33,6 +42,15 @@ cq_core::foreign_flags! {
 }
 
 /// `enum ibv_selectivity_level`: the range that a FLUSH covers.
+///
+/// ```
+/// use cq_verbs::wr::{Placement, RemoteAddr, Selectivity, SendOp, SendWr};
+///
+/// // The whole region, whatever the length.
+/// let remote = RemoteAddr { addr: 0x1000, rkey: 8 };
+/// let wr = SendWr::flush(1, remote, 0, Placement::PERSISTENT, Selectivity::Region);
+/// assert!(matches!(wr.op, SendOp::Flush { selectivity: Selectivity::Region, .. }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -111,7 +111,7 @@ fn o07_no_more_is_reserved_than_there_is() {
     let first = reserve(&budget, 6);
     assert_eq!((first.usable(), budget.available()), ([6], 4));
     let refused = tracked::reserve(&budget, 5).unwrap_err();
-    assert_eq!(refused, OverdrawnError { asked: 5, free: 4, pending: false });
+    assert_eq!(refused, OverdrawnError { asked: 5, available: 4, pending: false });
     assert_eq!((refused.missing(), budget.available()), (1, 4));
     let _second = reserve(&budget, 4);
     let _none = reserve(&budget, 0);
@@ -212,8 +212,8 @@ fn what_the_queue_can_never_hold_is_not_pending() {
     let given_back = || drop(reserve(&budget, 8));
     let refused = |asked| tracked::reserve(&budget, asked).unwrap_err();
     given_back();
-    assert_eq!(refused(8), OverdrawnError { asked: 8, free: 0, pending: true });
-    assert_eq!(refused(9), OverdrawnError { asked: 9, free: 0, pending: false });
+    assert_eq!(refused(8), OverdrawnError { asked: 8, available: 0, pending: true });
+    assert_eq!(refused(9), OverdrawnError { asked: 9, available: 0, pending: false });
     // It holds more, and then fewer.
     assert_eq!(queue.resize(12), Ok(12));
     assert!(refused(12).pending && !refused(13).pending);

@@ -34,6 +34,9 @@ where
 fn an_error_is_an_io_error_of_the_kind_of_its_number_with_itself_inside() {
     is(PollError::Device(13), ErrorKind::PermissionDenied);
     is(PollError::Closed, ErrorKind::Other);
+    is(PollError::Device(-22), ErrorKind::Other);
+    is(ArmError::Device(0), ErrorKind::Other);
+    is(DeviceError::cannot("open it", Errno::ENODEV), ErrorKind::NotFound);
     is(WaitError::Event(EventError::Device(2)), ErrorKind::NotFound);
     is(WaitError::Interrupted, ErrorKind::Interrupted);
     is(send_error().unwrap_err(), ErrorKind::Other);

@@ -89,7 +89,7 @@ fn a_port_is_named_by_sixteen_bytes_in_network_order() {
 #[test]
 fn a_destination_is_copied_whatever_its_handle_is() {
     struct Handle;
-    let destination = Destination { ah: &Handle, qp_num: 5, qkey: 6 };
+    let destination = Destination::new(&Handle, 5, 6);
     for same in [destination, Clone::clone(&destination)] {
         assert!(std::ptr::eq(same.ah, destination.ah));
         assert_eq!((same.qp_num, same.qkey), (5, 6));

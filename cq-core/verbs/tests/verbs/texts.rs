@@ -91,7 +91,7 @@ fn errors() -> Vec<String> {
         DrainError::NotPolled,
     ];
     let created = [
-        OverdrawnError { asked: 7, free: 4, pending: false }.into(),
+        OverdrawnError { asked: 7, available: 4, pending: false }.into(),
         CreateTrackedError::from(CreateError::from(REFUSED)),
     ];
     let reaps =
@@ -126,8 +126,8 @@ fn errors() -> Vec<String> {
     let in_use = InUseError::new(7, "completion queue", "its queue pairs");
     assert_eq!(in_use.handle, 7, "it comes back");
     let others: [&dyn Error; 8] = [
-        &OverdrawnError { asked: 7, free: 4, pending: false },
-        &OverdrawnError { asked: 7, free: 4, pending: true },
+        &OverdrawnError { asked: 7, available: 4, pending: false },
+        &OverdrawnError { asked: 7, available: 4, pending: true },
         &NotPostedError { token: 3, why: WrError::QueueFull },
         &DroppedError { lost: 3, end: End::Overrun { dropped: 7 } },
         &BatchError { stored: 3, why: PushError::Full },

@@ -95,7 +95,7 @@ fn a_storm_on_one_queue_delays_neither_another_nor_a_descriptor_nor_a_stop() {
     calm.push(&send(7)).unwrap();
     let (mut buffer, mut seen) = ([Wc::default(); 2], Vec::new());
     for _ in 0..MANY {
-        while busy.free_slots() > 0 {
+        while busy.available() > 0 {
             busy.push(&send(1)).unwrap();
         }
         match set.wait(&mut buffer, late()).unwrap() {

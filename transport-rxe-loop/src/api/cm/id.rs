@@ -26,7 +26,21 @@ use crate::protocol::cm::{self, Call, State};
 /// is, and can be watched by poll(2) and epoll(7), also for edges. A process of the same user can make a listener's readable
 /// without one, by what is no request. Several threads may take events at once.
 ///
-/// See [`CmId`] for an example.
+/// ```
+/// use cq_core::transport::Woken;
+/// use transport_rxe_loop::cm::{CmId, EventChannel, EventKind, PortSpace};
+/// use transport_rxe_loop::{Context, QpType};
+///
+/// let channel = EventChannel::new(&Context::open("loop0")?)?;
+/// let id = CmId::new(&channel, PortSpace::TCP, QpType::RC)?;
+/// id.resolve_addr(None, ([127, 0, 0, 1], 7471).into())?;
+/// assert_eq!(channel.block(None)?, Woken::Event);
+/// let taken = channel.take()?.unwrap();
+/// assert_eq!((taken.id, taken.event.kind), (id.key(), EventKind::ADDR_RESOLVED));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// See [`CmId`] for a listener.
 #[doc(alias("rdma_event_channel", "rdma_create_event_channel", "rdma_destroy_event_channel"))]
 #[derive(Debug)]
 pub struct EventChannel {
@@ -49,6 +63,7 @@ pub struct EventChannel {
 /// id.listen(8).unwrap();
 /// assert!(channel.take().unwrap().is_none(), "nobody connects");
 /// ```
+#[doc(alias = "rdma_cm_id")]
 #[derive(Debug)]
 pub struct CmId {
     device: &'static Device,
@@ -56,7 +71,20 @@ pub struct CmId {
 }
 
 /// `struct rdma_cm_event`: an event that was taken from a channel.
+///
+/// ```
+/// use transport_rxe_loop::cm::{CmId, EventChannel, EventKind, PortSpace, Status};
+/// use transport_rxe_loop::{Context, QpType};
+///
+/// let channel = EventChannel::new(&Context::open("loop0")?)?;
+/// let id = CmId::new(&channel, PortSpace::TCP, QpType::RC)?;
+/// id.queue_event(EventKind(1000), Status(0), 99)?; // one of the program's own
+/// let taken = channel.take()?.unwrap();
+/// assert_eq!((taken.id, taken.arg), (id.key(), 99));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct IdEvent {
     /// The [key](CmId::key) of the identifier; of a connection request, of the listener.
     pub id: u64,
@@ -138,7 +166,9 @@ impl EventChannel {
     fn event(&self, queued: Queued) -> IdEvent {
         let Queued { id, event: (kind, status), request, message, arg } = queued;
         let mut event = CmEvent::new(kind, status);
-        event.param = message.as_ref().map_or_else(ConnParam::default, attributes::received);
+        if let Some(message) = &message {
+            event.param = attributes::received(message);
+        }
         let qkey = message.map_or(0, |message| message.qkey);
         let request = request.map(|key| CmId { device: self.device, key });
         IdEvent { id: id.0, event, qkey, request, arg }

@@ -29,6 +29,7 @@ use crate::protocol::cm::Call;
 /// assert_eq!(id.tos(), 8);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum IdOption {
     /// The traffic class.
     Tos(u8),

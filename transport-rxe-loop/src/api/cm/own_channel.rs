@@ -18,6 +18,19 @@ use crate::trace;
 
 /// An identifier of a reliable connection, with an event channel of its own. Programs that are generic over the
 /// [`Identifier`] name it.
+///
+/// ```
+/// use transport_rxe_loop::verbs::cm::Identifier;
+/// use transport_rxe_loop::{Context, cm};
+///
+/// let context = Context::open("loop0")?;
+/// let mut id = cm::Id::in_fabric(&context)?;
+/// id.bind(([127, 0, 0, 1], 0).into())?;
+/// id.listen(8)?;
+/// assert!(id.local_addr().is_some_and(|addr| addr.port() > 0));
+/// assert!(id.take_event()?.is_none()); // nobody connects
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Id {
     // In the order of dropping: the channel goes last.

@@ -39,6 +39,7 @@ impl Cq {
     /// # Errors
     /// The service thread can't be started, another process holds the queue's lock, or this is a forked child. Nothing
     /// was changed.
+    #[doc(alias = "ibv_modify_cq")]
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
         let (engine, index) = (self.handle.queue.engine, self.handle.queue.index);
         if !engine.shm.is_ours() {

@@ -40,6 +40,7 @@ impl Cq {
     /// # Errors
     /// The queue holds more completions than `capacity`, the capacity is 0 or exceeds the device's limit, there is no
     /// memory, or the queue has overrun. Nothing was changed.
+    #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let (location, extent, _) = deaths::retry_after_recovery(self.device, || {
             super::allocate(self.handle.queue.engine, capacity)

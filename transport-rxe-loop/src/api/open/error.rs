@@ -6,7 +6,7 @@ use std::io;
 use cq_verbs::setup::Errno;
 use thiserror::Error;
 
-use crate::api::limits::{LimitsTextError, OtherLimits};
+use crate::api::limits::{LimitsTextError, OtherLimitsError};
 use crate::completion::channel::ChannelError;
 use crate::engine::port::link_layer::LinkLayer;
 use crate::error::CreateError;
@@ -121,5 +121,5 @@ cq_core::io_errors! {
     LimitsError { _ => io::ErrorKind::InvalidInput; }
     LimitsTextError { _ => io::ErrorKind::InvalidInput; }
     FaultsError { _ => io::ErrorKind::InvalidInput; }
-    OtherLimits { _ => io::ErrorKind::AlreadyExists; }
+    OtherLimitsError { _ => io::ErrorKind::AlreadyExists; }
 }

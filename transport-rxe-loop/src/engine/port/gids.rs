@@ -14,7 +14,10 @@ use crate::shm::system::SystemError;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// `struct ibv_gid_entry`: a GID of a port. Its type is RoCE v2 on Ethernet, and InfiniBand otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// See [`Context::gid_table`](crate::Context::gid_table) for an example.
+#[doc(alias = "ibv_gid_entry")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GidEntry {
     /// The GID. Where the address that was at its index has gone, it is `::`.

@@ -39,7 +39,7 @@ impl LinkLayer {
 
     /// The link layer of the fabric with this word. The first process that asks decides; InfiniBand, if it has no wish.
     /// A word that another process corrupted counts as InfiniBand.
-    pub fn of_fabric(word: &AtomicU32, asked: Option<Self>) -> Self {
+    pub(crate) fn of_fabric(word: &AtomicU32, asked: Option<Self>) -> Self {
         let wanted = asked.unwrap_or_default();
         let Err(found) = sync::cas(word, UNDECIDED, wanted.code()) else { return wanted };
         Self::ALL.into_iter().find(|known| known.code() == found).unwrap_or_default()

@@ -24,7 +24,7 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     let caps = init.caps.max_send_wr(1024);
     let [mut qp, receiver] = [(); 2].map(|()| fixture.datagrams_of(&init.caps(caps)));
     let (ah, index) = (fixture.ah(), qp.index());
-    let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
+    let destination = Destination::new(&ah, receiver.number(), 1);
     let wr = SendWr::send_inline(1, b"x");
     // It is posted, and nobody has carried it out.
     let ownership = device.engine.ownership(index);

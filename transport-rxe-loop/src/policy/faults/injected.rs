@@ -4,6 +4,18 @@ use std::fmt;
 
 /// How many faults of each kind were injected in a process, and the seed that reproduces them:
 /// [`Context::injected`](crate::Context::injected).
+///
+/// ```
+/// use transport_rxe_loop::{Faults, OpenOptions, WcStatus, When};
+///
+/// let faults = Faults::seeded(7).fail(When::chance(0.01), WcStatus::RETRY_EXC_ERR);
+/// let fabric = format!("injected-{}", std::process::id());
+/// let context = OpenOptions::new().fabric(&fabric).faults(faults).open("loop0")?;
+/// let injected = context.injected().ok_or("no faults were requested")?;
+/// assert_eq!((injected.seed, injected.failed), (7, 0)); // nothing was posted yet
+/// assert_eq!(injected.to_string(), "seed 7");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Injected {

@@ -27,7 +27,7 @@ impl Datagrams {
     fn by(&mut self, ah: &AddressHandle) -> [u8; 40] {
         let sge = [self.region.sge(..64).unwrap()];
         self.receiver.post_recv(&[RecvWr::new(1, &sge)]).unwrap();
-        let to = Destination { ah, qp_num: self.receiver.number(), qkey: 1 };
+        let to = Destination::new(ah, self.receiver.number(), 1);
         self.sender.to(&to).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
         let done = [next_wc(&mut self.cq), next_wc(&mut self.cq)];
         assert!(done.iter().all(|(_, status)| *status == WcStatus::SUCCESS), "{done:?}");

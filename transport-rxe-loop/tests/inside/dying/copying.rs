@@ -213,7 +213,7 @@ fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
 
     let pool = pool_of(engine, engine.srq(SrqNumber::new(srq))).unwrap();
     let waits = || (pool.len(), pool.taken().count());
-    let to = Destination { ah: &ah, qp_num: datagrams, qkey: 1 };
+    let to = Destination::new(&ah, datagrams, 1);
     ud.to(&to).post_send(&[SendWr::send_inline(2, b"datagram")]).unwrap();
     assert_eq!(fixture.next_wc(), (2, WcStatus::SUCCESS), "it is lost");
     assert_eq!(waits(), (1, 0));

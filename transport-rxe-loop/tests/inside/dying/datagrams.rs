@@ -46,7 +46,7 @@ impl Station {
         if self.sends == DEPTH {
             return Ok(());
         }
-        let destination = Destination { ah: &self.ah, qp_num: to, qkey: QKEY };
+        let destination = Destination::new(&self.ah, to, QKEY);
         let sge = [self.region.sge(..LEN)?];
         self.qp.to(&destination).post_send(&[SendWr::send(SEND, &sge)])?;
         self.sends += 1;

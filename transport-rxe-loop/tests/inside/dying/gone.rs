@@ -47,7 +47,7 @@ fn uses_what_is_gone() {
     order();
     let [there, short, word] = [BYTES, 64, 8].map(|len| [good.sge(..len).unwrap()]);
     let lost = gone.sge(BYTES);
-    let to = Destination { ah: &ah, qp_num: stations[1].number(), qkey: QKEY };
+    let to = Destination::new(&ah, stations[1].number(), QKEY);
     let request = std::env::var(REQUEST).unwrap();
     let (receive, wr) = match request.as_str() {
         "sends" => (&there, SendWr::send(1, &lost)),
@@ -197,7 +197,7 @@ fn has_what_is_gone() {
         say(format!("{:?}", fixture.next_wc().1));
     }
     let mut sender = fixture.datagrams();
-    let to = Destination { ah: &ah, qp_num: remote.number, qkey: QKEY };
+    let to = Destination::new(&ah, remote.number, QKEY);
     sender.to(&to).post_send(&[SendWr::send(4, &lost)]).unwrap();
     say(format!("{:?}", fixture.next_wc().1));
     order();
@@ -239,7 +239,7 @@ fn x07_memory_that_is_taken_away_fails_requests_of_others_and_the_owner_goes_on(
             assert_eq!(survivor.outcome(qp, wr), status, "{taking}, {}", wr.wr_id);
         }
         let (mut sender, ah) = (survivor.fixture.datagrams(), survivor.fixture.ah());
-        let to = Destination { ah: &ah, qp_num: station, qkey: QKEY };
+        let to = Destination::new(&ah, station, QKEY);
         sender.to(&to).post_send(&[SendWr::send(5, &survivor.sge(64))]).unwrap();
         assert_eq!(survivor.fixture.next_wc(), (5, WcStatus::SUCCESS));
         owner.go();
@@ -269,7 +269,7 @@ fn blames_itself(survivor: &mut Survivor, owner: &mut Actor, qps: &mut [QueuePai
     assert_eq!(survivor.fixture.polled(), [], "{taking}");
     // The receive that was taken for the datagram is the next one's.
     let (mut sender, ah) = (survivor.fixture.datagrams(), survivor.fixture.ah());
-    let to = Destination { ah: &ah, qp_num: receiver.number(), qkey: QKEY };
+    let to = Destination::new(&ah, receiver.number(), QKEY);
     sender.to(&to).post_send(&[SendWr::send(8, &survivor.sge(64))]).unwrap();
     let mut came = [survivor.fixture.next_wc(), survivor.fixture.next_wc()];
     came.sort_unstable();

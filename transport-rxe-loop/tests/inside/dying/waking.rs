@@ -75,7 +75,7 @@ fn sends() {
     if way.qp_type == QpType::UD {
         qp.activate(&Port::new(1), 1).unwrap();
         let ah = fixture.ah();
-        let to = Destination { ah: &ah, qp_num: peer as u32, qkey: 1 };
+        let to = Destination::new(&ah, peer as u32, 1);
         let count = if way.name == "datagrams" { 3 } else { 1 };
         qp.to(&to).post_send(&[SEND; 3][..count]).unwrap();
     } else {

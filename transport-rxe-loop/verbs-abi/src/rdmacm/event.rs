@@ -77,7 +77,7 @@ struct Named {
 /// identifier sees all that were taken. An event of a request's identifier comes once the request is acknowledged, or accepted:
 /// no other thread gets it before the program knows whose it is.
 fn take(slot: &'static Slot<Channel>, channel: &EventChannel) -> Result<Option<Named>, Errno> {
-    while let Some(IdEvent { id, event, qkey, request, arg }) = channel.take_held()? {
+    while let Some(IdEvent { id, event, qkey, request, arg, .. }) = channel.take_held()? {
         let Some(of) = named(id) else { continue };
         match request.map(|request| make::requested(of, slot, request)).transpose() {
             Ok(new) => return Ok(Some(Named { of, new, event, qkey, arg })),
@@ -137,7 +137,7 @@ fn insert(
 }
 
 /// The event as the program gets it: its queue pair has followed it.
-fn followed(id: &'static Slot<Id>, event: CmEvent) -> Result<CmEvent, Errno> {
+fn followed(id: &'static Slot<Id>, mut event: CmEvent) -> Result<CmEvent, Errno> {
     let has_qp = !qp_of(id).is_null();
     match event.kind {
         EventKind::ADDR_RESOLVED => address::tell_addresses(id, true)?,
@@ -155,7 +155,8 @@ fn followed(id: &'static Slot<Id>, event: CmEvent) -> Result<CmEvent, Errno> {
                     (EventKind::CONNECT_ERROR, -errno.number())
                 }
             };
-            return Ok(CmEvent { kind, status: Status(status), ..event });
+            (event.kind, event.status) = (kind, Status(status));
+            return Ok(event);
         }
         EventKind::REJECTED if has_qp => qp::fail(id),
         _ => {}

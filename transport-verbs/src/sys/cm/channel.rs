@@ -92,7 +92,8 @@ unsafe fn copy(event: NonNull<rdma_cm_event>) -> (CmEvent, Option<RawId>) {
         .flow_control(conn.flow_control != 0)
         .retry_count(conn.retry_count)
         .rnr_retry_count(conn.rnr_retry_count);
-    let copied = CmEvent { kind: EventKind(raw.event), status: Status(raw.status), param };
+    let mut copied = CmEvent::new(EventKind(raw.event), Status(raw.status));
+    copied.param = param;
     let is_request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
     // SAFETY: a request's identifier is who takes the event's to destroy; no other's is taken charge of.
     let request = is_request.then(|| unsafe { Object::new(raw.id, rdma_destroy_id, check) });

@@ -22,7 +22,7 @@ struct Shape {
 fn sleep_and_take(Shape { pushes, batch }: Shape) {
     let busy = pushes.iter().filter(|&&pushes| pushes > 0).count();
     let channel = Channel::new(busy as u32);
-    // DroppedError after the set: a producer whose consumer is there raises an event.
+    // Dropped after the set: a producer whose consumer is there raises an event.
     let (mut threads, mut idle) = (Vec::new(), Vec::new());
     let mut set = QueueSet::new();
     let id = set.add_channel(channel.clone());

@@ -232,7 +232,7 @@ impl<'a> Both<'a> {
             let of = &self.rings[*ring];
             let held = self.unpolled.iter().filter(|(of, _)| of == ring).count() + of.unreleased;
             if *ring == self.last() {
-                assert_eq!((producer.len(), producer.free_slots()), (held, of.slots - held));
+                assert_eq!((producer.len(), producer.available()), (held, of.slots - held));
             }
         }
     }

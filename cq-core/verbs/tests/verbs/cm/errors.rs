@@ -27,8 +27,8 @@ fn outcomes(events: &[CmEvent]) -> [CmError; 4] {
 fn each_event_that_is_not_awaited_is_an_error() {
     let (status, addr) = (Status(-5), at(THERE));
     let reason = RejectReason::BY_PEER;
-    let rejected =
-        CmEvent { status: Status(reason.0), ..from_peer(EventKind::REJECTED, b"full", [0, 0]) };
+    let mut rejected = from_peer(EventKind::REJECTED, b"full", [0, 0]);
+    rejected.status = Status(reason.0);
     let unexpected = |kind| (event(kind, status), CmError::Unexpected(Event { kind, status }));
     let cases = [
         (

@@ -253,7 +253,9 @@ fn from_peer(kind: EventKind, data: &[u8], reads: [u8; 2]) -> CmEvent {
     let param = ConnParam::new(9, data.to_vec())
         .responder_resources(responder_resources)
         .initiator_depth(initiator_depth);
-    CmEvent { kind, status: OK, param }
+    let mut event = CmEvent::new(kind, OK);
+    event.param = param;
+    event
 }
 
 /// A route whose script answers this from now on.

@@ -19,7 +19,7 @@ async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both(
     let driver = tokio::spawn(driver.run());
     let first = Created::create(&device, &queue, &handle, 2, 1).await.unwrap();
     let missing = Created::create(&device, &queue, &handle, 2, 1).await.unwrap_err();
-    let asked_one = OverdrawnError { asked: 1, free: 0, pending: false };
+    let asked_one = OverdrawnError { asked: 1, available: 0, pending: false };
     assert_eq!(
         missing,
         CreateTrackedError::Overdrawn(asked_one),
@@ -36,7 +36,7 @@ async fn a_driver_is_opened_with_its_queue_and_queue_pairs_are_created_for_both(
     let refused = Created::create(&device, &queue, &handle, 2, 1).await.unwrap_err();
     assert_eq!(
         refused,
-        CreateTrackedError::Overdrawn(OverdrawnError { asked: 1, free: 0, pending: true })
+        CreateTrackedError::Overdrawn(OverdrawnError { asked: 1, available: 0, pending: true })
     );
     assert!(!handle.settle().await, "nobody polls");
 }

@@ -315,7 +315,7 @@ async fn a_datagram_is_awaited_as_a_send() {
     let mut stand = Stand::new();
     let (qp, buffer) = (stand.qp.clone(), stand.drops.buffer(1));
     let sent = tokio::spawn(async move {
-        let destination = Destination { ah: &7, qp_num: 5, qkey: 9 };
+        let destination = Destination::new(&7, 5, 9);
         qp.send_to(&destination, ping(), buffer).await
     });
     stand.until_posted(1).await;

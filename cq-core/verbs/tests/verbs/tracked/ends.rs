@@ -211,10 +211,10 @@ fn a_queue_pair_that_its_queue_can_never_hold_is_not_pending() {
         drop(reserve(queue, 1).unwrap());
     }
     // Three and two entries are more than the small queue has, and as many as the large one has.
-    let overdrawn = OverdrawnError { asked: 2, free: 0, pending: false };
+    let overdrawn = OverdrawnError { asked: 2, available: 0, pending: false };
     assert_eq!(refused([&small; 2]), overdrawn);
     assert_eq!((small.available(), large.available()), (3, 4), "nothing is reserved");
-    assert_eq!(refused([&large; 2]), OverdrawnError { free: 1, pending: true, ..overdrawn });
+    assert_eq!(refused([&large; 2]), OverdrawnError { available: 1, pending: true, ..overdrawn });
     drop(reserve(&small, 3).unwrap());
     let sends = OverdrawnError { asked: 3, ..overdrawn };
     assert_eq!(refused([&small; 2]), sends);

@@ -137,8 +137,9 @@ fn a_queue_pair_is_created_with_what_it_reserves() {
     let qp = Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap();
     assert_eq!((qp.max_sends(), qp.max_receives()), (4, 2));
     assert_eq!((sends.available(), receives.available()), (1, 1));
-    let overdrawn =
-        |asked| CreateTrackedError::Overdrawn(OverdrawnError { asked, free: 1, pending: false });
+    let overdrawn = |asked| {
+        CreateTrackedError::Overdrawn(OverdrawnError { asked, available: 1, pending: false })
+    };
     assert_eq!(
         Created::create_by([&sends, &receives], QpCaps::USUAL, create).unwrap_err(),
         overdrawn(4)
@@ -231,7 +232,7 @@ fn connecting_and_datagrams_are_the_queue_pairs() {
     let peer = Endpoint::new(1);
     assert!(matches!(qp.connect(&port, &peer), Err(ModifyError::Illegal { to: QpState::RTR, .. })));
     assert!(matches!(qp.activate(&port, 7), Err(ModifyError::Illegal { to: QpState::RTS, .. })));
-    let to = Destination { ah: &3, qp_num: 5, qkey: 7 };
+    let to = Destination::new(&3, 5, 7);
     qp.post_send_to(&to, ping(), 0).unwrap();
     qp.post_send_to(&to, ping(), 1).unwrap();
     assert_eq!(qp.post_send_to(&to, ping(), 2).unwrap_err().why, WrError::QueueFull);

@@ -38,7 +38,7 @@ impl Scene {
 }
 
 fn send(sender: &mut QueuePair, ah: &AddressHandle, qp_num: u32, count: usize) {
-    let destination = Destination { ah, qp_num, qkey: 1 };
+    let destination = Destination::new(ah, qp_num, 1);
     let list = vec![SendWr::send_inline(3, b"x").unsignaled(); count];
     sender.to(&destination).post_send(&list).unwrap();
 }
