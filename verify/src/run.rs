@@ -35,9 +35,14 @@ pub fn log_path(stage: &str) -> PathBuf {
 /// The cargo that runs this program, with `arguments`.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What is parsed must not be coloured, whatever the user prefers.
-    command.args(arguments).env("CARGO_TERM_COLOR", "never");
+    command.args(arguments);
+    plain(&mut command);
     command
+}
+
+/// What is parsed is whole, and not coloured, whatever the user prefers.
+pub fn plain(cargo: &mut Command) {
+    cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_TERM_QUIET", "false");
 }
 
 /// This cargo, with flags for whatever it compiles. In a target directory of its own, since that would rebuild everything

@@ -77,6 +77,7 @@
 //! killed and a child lives that has not executed another program: then they end with the child.
 
 mod attributes;
+mod event_channel;
 mod id;
 mod option;
 mod own_channel;
@@ -86,7 +87,8 @@ use std::time::Duration;
 
 pub use cq_verbs::cm::{CmError, ConnParam, Event, EventKind, RejectReason, Status};
 
-pub use self::id::{CmId, EventChannel, IdEvent};
+pub use self::event_channel::{EventChannel, IdEvent};
+pub use self::id::CmId;
 pub use self::option::IdOption;
 pub use self::own_channel::Id;
 pub use crate::connections::port::PortSpace;

@@ -14,7 +14,7 @@ use std::fs;
 use cargo_metadata::Package;
 
 use self::foreign::Foreign;
-use self::listing::Listing;
+use self::listing::{Listing, Needs};
 use super::{libibverbs, package, toolchain};
 use crate::run::{Job, Stop, root};
 
@@ -41,14 +41,22 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let mut foreign = Foreign::read()?;
     let (mut faults, mut lines, mut sets) = (Vec::new(), 0, 0);
     for package in &libraries {
-        let all = document(job, package, "--all-features")?;
-        for features in fewer(package) {
+        let mut all = document(job, package, "--all-features")?;
+        let mut needs = Needs::default();
+        for feature in fewer(package) {
             sets += 1;
-            let missing = document(job, package, &features)?.not_in(&all);
+            let features = feature.map_or_else(
+                || "--no-default-features".to_owned(),
+                |feature| format!("--features={feature}"),
+            );
+            let few = document(job, package, &features)?;
+            needs.met(feature, &few);
+            let missing = few.not_in(&all);
             faults.extend(missing.map(|line| {
                 format!("{}: all features take from {features}: {line}", package.name)
             }));
         }
+        needs.mark(&mut all);
         lines += all.items.len();
         faults.extend(foreign.faults(&package.name, &all.impls));
         faults.extend(kept(job, package, &all, !update.is_empty())?);
@@ -65,10 +73,9 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     }
 }
 
-/// No feature, and each one alone, in cargo's words.
-fn fewer(package: &Package) -> impl Iterator<Item = String> {
-    let each = package.features.keys().map(|name| format!("--features={name}"));
-    ["--no-default-features".to_owned()].into_iter().chain(each)
+/// No feature, and each one alone.
+fn fewer(package: &Package) -> impl Iterator<Item = Option<&str>> {
+    [None].into_iter().chain(package.features.keys().map(|name| Some(name.as_str())))
 }
 
 /// What rustdoc says of a library with these features.

@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 
 use crate::packages;
-use crate::run::{Job, Stop};
+use crate::run::{self, Job, Stop};
 
 /// The nightly compiler, of a fixed day: what Miri, sanitizers and fuzz targets find depends on the commit alone.
 pub const NIGHTLY: &str = "nightly-2026-05-20";
@@ -62,6 +62,6 @@ pub fn host() -> String {
 /// The cargo of a toolchain that is installed.
 pub fn cargo(name: &str) -> Command {
     let mut cargo = Command::new("rustup");
-    cargo.args(["run", name, "cargo"]).env("CARGO_TERM_COLOR", "never");
+    run::plain(cargo.args(["run", name, "cargo"]));
     cargo
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use cq_verbs::cm::{Advice, CmEvent, ConnParam, Identifier, ModifyQpError, QpInfo};
 use cq_verbs::setup::{Errno, QpState, QpType};
 
-use super::id::{CmId, EventChannel};
+use super::event_channel::EventChannel;
+use super::id::CmId;
 use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::device::{Context, NAME};
 use crate::api::open::OpenError;

@@ -1,6 +1,6 @@
 //! An API as lines, one for each item.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use public_api::Builder;
@@ -37,6 +37,39 @@ impl Listing {
     }
 }
 
+/// The features with which items are there.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Those that are there without features.
+    always: BTreeSet<String>,
+    /// For each feature the items that are there with it alone.
+    with: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Needs {
+    /// An API with this feature alone, or with none.
+    pub fn met(&mut self, feature: Option<&str>, api: &Listing) {
+        let items = api.items.iter().cloned().collect();
+        match feature {
+            None => self.always = items,
+            Some(name) => drop(self.with.insert(name.to_owned(), items)),
+        }
+    }
+
+    /// Writes behind each item which features it needs one of, and before all what features there are.
+    pub fn mark(&self, all: &mut Listing) {
+        for item in &mut all.items {
+            if !self.always.contains(item) {
+                let with = self.with.iter().filter(|(_, items)| items.contains(item));
+                let names: Vec<_> = with.map(|(name, _)| name.as_str()).collect();
+                let several = if names.is_empty() { "several" } else { "" };
+                *item = format!("{item} [{}{several}]", names.join(" or "));
+            }
+        }
+        all.items.splice(0..0, self.with.keys().map(|name| format!("feature {name}")));
+    }
+}
+
 /// The lines that are gone, behind a minus, and then the new ones, behind a plus.
 pub fn differences(kept: &str, now: &str) -> Vec<String> {
     let [kept, now] = [kept, now].map(|text| text.lines().collect::<BTreeSet<_>>());
@@ -51,6 +84,22 @@ mod tests {
     #[test]
     fn an_item_that_is_gone_differs_as_one_that_is_new_and_one_that_moves_does_not() {
         assert_eq!(differences("a\nb\nc\n", "c\na\nd\n"), ["-b", "+d"]);
+    }
+
+    #[test]
+    fn an_item_is_marked_with_the_features_that_bring_it() {
+        let listing = |items: &[&str]| Listing {
+            json: PathBuf::new(),
+            items: items.iter().map(|&item| item.to_owned()).collect(),
+            impls: BTreeSet::new(),
+        };
+        let (mut needs, mut all) = (Needs::default(), listing(&["a", "b", "c", "d"]));
+        needs.met(None, &listing(&["a"]));
+        needs.met(Some("x"), &listing(&["a", "b", "c"]));
+        needs.met(Some("y"), &listing(&["a", "c"]));
+        needs.mark(&mut all);
+        let marked = ["feature x", "feature y", "a", "b [x]", "c [x or y]", "d [several]"];
+        assert_eq!(all.items, marked);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The API of the last release, and what cargo-semver-checks says of the present one beside it: whether its version may be
-//! the next one. Nothing but the kept file is needed: neither history nor network.
+//! the next one. Nothing but the kept file is needed: neither history nor network. It is the API with all features: that an
+//! item needs another one, or that one is gone, the listing shows.
 
 use std::fs::{self, File};
 use std::path::Path;
