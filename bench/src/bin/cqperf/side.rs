@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bench::Failure;
 use bench::transport::{End, Transport};
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::wc::{Completed, Wc};
+use cq_core::wc::{Completed, Wc, WcStatus};
 use cq_verbs::wr::RemoteAddr;
 
 use crate::control::Control;
@@ -115,7 +115,16 @@ impl<T: Transport> Completions<'_, T> {
             }
             patience.wear(Instant::now())?;
         }
-        Ok(None)
+        Ok(if outstanding { self.cause()? } else { None })
+    }
+
+    /// What has failed, where the peer leaves because of that: its message may be here before the completion is seen. What was
+    /// flushed is only a consequence.
+    #[cold]
+    fn cause(&mut self) -> Result<Option<&[Wc]>, Failure> {
+        let is_cause = |wc: &Wc| !matches!(wc.status(), WcStatus::SUCCESS | WcStatus::WR_FLUSH_ERR);
+        let batch = self.queue.poll(&mut self.buffer)?;
+        Ok(batch.iter().any(is_cause).then_some(batch))
     }
 
     /// Sleeps for completions, each time for a while at most, or until a signal comes that may mean: leave.
@@ -132,7 +141,7 @@ impl<T: Transport> Completions<'_, T> {
             }
             patience.as_mut().map_or(Ok(()), |patience| patience.wear(Instant::now()))?;
         }
-        Ok(&[])
+        Ok(self.cause()?.unwrap_or_default())
     }
 }
 
