@@ -195,7 +195,7 @@ pub static STAGES: [Stage; 22] = [
         .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
         .long("each feature by itself")
         .packages(&[libibverbs::PACKAGES]),
-    Stage::new("api", 600, api::run)
+    Stage::new("api", 1200, api::run)
         .shows("the public API of each library is as kept in verify/api, breaks nothing since the last release but in a new minor version, names foreign crates of a list alone, and loses nothing with more features")
         .why("what a program uses changes unnoticed: an item, an auto trait, a version of a crate that a signature has")
         .misses("what is done behind a signature; features in pairs")
@@ -211,7 +211,7 @@ pub static STAGES: [Stage; 22] = [
         .why("the suite has the cases that somebody thought of; random programs find others")
         .long("tens of thousands of random programs")
         .shares(&[Shared::Checker]),
-    Stage::new("miri", 200, miri::run)
+    Stage::new("miri", 400, miri::run)
         .shows("the engine's tests of queues, raw memory, channels and accounting do nothing undefined in Miri: no access to what is freed, uninitialised, borrowed by others or raced for")
         .why("neither a test nor a model sees memory that is read before it is written, or through a reference that is none any more")
         .misses("memory that is mapped, ppoll(2), a level-triggered epoll(7), sockets; rings of millions of slots; code that the compiler makes; the device, whose memory is mapped")
@@ -227,7 +227,7 @@ pub static STAGES: [Stage; 22] = [
         .why("tests have the inputs that somebody thought of")
         .misses("what ten seconds of each target from the kept corpus do not reach; two hostile processes at once")
         .long("an hour of each target"),
-    Stage::new("processors", 240, processors::run)
+    Stage::new("processors", 400, processors::run)
         .shows("the engine's tests pass on Arm of 64 bits, and of 32 bits without 64-bit atomics; what has layouts or orders of bytes on a big-endian s390x; the device's suite on Arm of 64 bits")
         .why("a wrong width or order of bytes is right on x86")
         .misses("weak orderings that QEMU does not show on x86; what its system calls lack")
