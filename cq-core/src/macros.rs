@@ -243,7 +243,7 @@ macro_rules! sentences {
 
         impl$(<$($generic)+>)? core::error::Error for $name {
             fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-                #[allow(unreachable_patterns)]
+                #[allow(unreachable_patterns, reason = "each variant may have a cause")]
                 match self {
                     $($cause => Some($source),)*
                     _ => None,
@@ -275,7 +275,7 @@ macro_rules! io_errors {
     ($($(#[$meta:meta])? $error:ty { $($pattern:pat => $cause:expr;)* })+) => {
         $($(#[$meta])?
         impl From<$error> for std::io::Error {
-            #[allow(dead_code, unreachable_patterns)]
+            #[allow(dead_code, unreachable_patterns, reason = "a pattern may fit all, or there is none")]
             fn from(error: $error) -> Self {
                 type This = $error;
                 let kind = match &error {

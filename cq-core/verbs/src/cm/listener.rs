@@ -22,7 +22,7 @@ const BACKLOG: i32 = 128;
 ///
 /// use cq_verbs::cm::{CmError, Identifier, Listener, Request};
 ///
-/// /// Listens at a free port, and tells it to the peer.
+/// /// Listens at a free port, and sends its number to the peer.
 /// fn listen<I: Identifier>(tell: impl FnOnce(Option<SocketAddr>)) -> Result<Request<I>, CmError> {
 ///     let mut listener = Listener::<I>::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
 ///     tell(listener.local_addr());
