@@ -13,6 +13,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `dpdk` | DPDK's `rte_ring` among the peers of the benches |
+//! | `rigtorp` | rigtorp's `SPSCQueue` of C++ among them; its headers are named by `RIGTORP_INCLUDE` |
 //! | `verbs` | real devices through `transport-verbs`, and the comparisons with C programs |
 
 pub mod callgrind;

@@ -32,6 +32,9 @@ pub enum Placement {
 }
 
 impl Placement {
+    /// Those of which samples are of use.
+    pub const ALL: [Self; 3] = [Self::OneCore, Self::Near, Self::Far];
+
     fn of(before: Duration, after: Duration) -> Self {
         match (before < NEAR, after < NEAR) {
             (true, true) => Self::Near,

@@ -15,6 +15,8 @@ pub struct Options {
     pub rounds: usize,
     /// How long a turn is, about.
     pub sample_time: Duration,
+    /// Whether everything is asked for, by `--full`.
+    pub is_full: bool,
     filter: Option<String>,
 }
 
@@ -25,13 +27,15 @@ impl Options {
     pub fn from_args() -> Self {
         let args: Vec<String> = std::env::args().skip(1).collect();
         let has = |option: &str| args.iter().any(|arg| arg == option);
+        let is_full = has("--full");
         let (rounds, micros) = match (has("--bench") && !has("--test"), has("--quick")) {
             (false, _) => (1, 0),
             (true, true) => (9, 1000),
+            (true, false) if is_full => (161, 3000),
             (true, false) => (41, 3000),
         };
         let filter = args.iter().find(|arg| !arg.starts_with('-')).cloned();
-        Self { rounds, sample_time: Duration::from_micros(micros), filter }
+        Self { rounds, sample_time: Duration::from_micros(micros), is_full, filter }
     }
 
     /// Whether the scenario of this name is asked for.
@@ -191,6 +195,17 @@ impl Series {
         }))
     }
 
+    /// The rows of this workspace's.
+    pub fn ours(&self) -> impl Iterator<Item = usize> {
+        let rows = self.scenario.rows.iter().enumerate();
+        rows.filter(|(_, row)| row.kind == Kind::Ours).map(|(index, _)| index)
+    }
+
+    /// The row's samples of a place, in nanoseconds for one.
+    pub fn samples(&self, row: usize, at: Placement) -> Vec<f64> {
+        self.rounds.iter().filter_map(|round| round[row].nanos(at)).collect()
+    }
+
     /// The fastest row of a kind.
     #[must_use]
     pub fn best(&self, kind: Kind, at: Placement) -> Option<usize> {
@@ -239,8 +254,7 @@ pub fn report<const N: usize>(
 ) -> Table {
     let (first, last) = (["scenario", "cores", "by", "median", "quartiles"], ["samples"]);
     let mut table = table(first.into_iter().chain(names).chain(last));
-    let placements = [Placement::OneCore, Placement::Near, Placement::Far];
-    for (series, at) in measured.iter().flat_map(|it| placements.map(|at| (it, at))) {
+    for (series, at) in measured.iter().flat_map(|it| Placement::ALL.map(|at| (it, at))) {
         for (index, row) in series.scenario.rows.iter().enumerate() {
             // Nothing, if no sample was taken there.
             let Some(nanos) = series.nanos(index, at) else { continue };

@@ -8,8 +8,8 @@ use ringbuf::{HeapCons, HeapProd, HeapRb};
 use rtrb::RingBuffer;
 use rtrb::chunks::ChunkError;
 
-use crate::common::entries::Item;
-use crate::common::peer::{Peer, Reader, receive_each, send_each, sides};
+use crate::entries::Item;
+use crate::peer::{Peer, Reader, receive_each, send_each, sides};
 
 /// `crossbeam_queue::ArrayQueue`: one entry at a time, by any number of threads on either side.
 pub struct Crossbeam;
@@ -29,6 +29,29 @@ impl Peer for Crossbeam {
 sides! { Wc:
     &ArrayQueue<Wc>: |queue, batch| send_each(batch, |wc| queue.push(*wc).is_ok()),
     &ArrayQueue<Wc>: |queue, buffer| receive_each(buffer, || queue.pop()),
+}
+
+/// `kanal::bounded`: one entry at a time, by any number of threads on either side.
+pub struct Kanal;
+
+impl Peer for Kanal {
+    const NAME: &'static str = "kanal";
+    type Memory = ();
+    type Sender<'a> = kanal::Sender<Wc>;
+    type Receiver<'a> = kanal::Receiver<Wc>;
+
+    fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        kanal::bounded(capacity)
+    }
+}
+
+sides! { Wc:
+    kanal::Sender<Wc>: |queue, batch| {
+        send_each(batch, |wc| queue.try_send(*wc).expect("both sides are there"))
+    },
+    kanal::Receiver<Wc>: |queue, buffer| {
+        receive_each(buffer, || queue.try_recv().expect("both sides are there"))
+    },
 }
 
 /// `heapless::spsc`: one entry at a time. It holds one entry less than it has slots.

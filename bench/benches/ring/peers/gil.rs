@@ -6,8 +6,8 @@ use core::ptr;
 
 use gil::spsc::{self, Receiver as GilReceiver, Sender as GilSender};
 
-use crate::common::entries::Item;
-use crate::common::peer::{Peer, Reader, sides};
+use crate::entries::Item;
+use crate::peer::{Peer, Reader, sides};
 
 /// `gil::spsc`.
 pub struct Gil;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cq_core::wc::Wc;
 
-use crate::common::peer::{Peer, receive_each, send_each, sides};
+use crate::peer::{Peer, receive_each, send_each, sides};
 
 /// The ring.
 pub struct Rigtorp;

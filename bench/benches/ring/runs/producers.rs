@@ -13,8 +13,8 @@ use bench::turns::Sample;
 
 use super::Setting;
 use super::spsc::open;
-use crate::common::entries::{Sink, Source};
-use crate::common::peer::{Peer, Sender};
+use crate::entries::{Sink, Source};
+use crate::peer::{Peer, Sender};
 
 /// When a producer was at work, in each round.
 type Times = Vec<(Instant, Instant)>;

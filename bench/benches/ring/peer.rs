@@ -74,17 +74,17 @@ pub fn receive_each<E>(buffer: &mut [E], mut receive: impl FnMut() -> Option<E>)
 /// entries are received into a buffer; both are inlined.
 macro_rules! sides {
     (E: $($rest:tt)*) => {
-        $crate::common::peer::sides!(@ E [E: $crate::common::entries::Item] $($rest)*);
+        $crate::peer::sides!(@ E [E: $crate::entries::Item] $($rest)*);
     };
     (Wc: $($rest:tt)*) => {
-        $crate::common::peer::sides!(@ Wc [] $($rest)*);
+        $crate::peer::sides!(@ Wc [] $($rest)*);
     };
     (
         @ $entry:ident [$($bound:tt)*]
         $sender:ty: |$tx:ident, $batch:ident| $send:expr,
         $receiver:ty: |$rx:ident, $buffer:ident| $receive:expr $(,)?
     ) => {
-        impl<$($bound)*> $crate::common::peer::Sender<$entry> for $sender {
+        impl<$($bound)*> $crate::peer::Sender<$entry> for $sender {
             #[inline(always)]
             fn send(&mut self, $batch: &[$entry]) -> usize {
                 let $tx = self;
@@ -92,7 +92,7 @@ macro_rules! sides {
             }
         }
 
-        impl<$($bound)*> $crate::common::peer::Receiver<$entry> for $receiver {
+        impl<$($bound)*> $crate::peer::Receiver<$entry> for $receiver {
             #[inline(always)]
             fn receive(&mut self, $buffer: &mut [$entry]) -> usize {
                 let $rx = self;

@@ -7,11 +7,11 @@ use cq_core::queue::{Consumer, HeapCq, NoChannel, Producer, mpsc};
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
-use crate::common::entries::Item;
-use crate::common::peer::{Peer, Reader, sides};
+use crate::entries::Item;
+use crate::peer::{Peer, Reader, sides};
 
-/// `cq_core::queue`; with `SLACK`, as many slots again as were promised, so that they are given back late.
-pub struct Soft<const SLACK: bool>;
+/// `cq_core::queue`.
+pub struct Soft;
 
 /// The same in memory that others might write to.
 pub struct Raw;
@@ -24,15 +24,14 @@ pub struct Shared;
 #[repr(align(128))]
 pub struct Line(#[expect(dead_code, reason = "memory for a queue")] [u8; 128]);
 
-impl<E: Item, const SLACK: bool> Peer<E> for Soft<SLACK> {
-    const NAME: &'static str = if SLACK { "queue, slack" } else { "queue" };
+impl<E: Item> Peer<E> for Soft {
+    const NAME: &'static str = "queue";
     type Memory = ();
     type Sender<'a> = Producer<'static, E>;
     type Receiver<'a> = Consumer<'static, E>;
 
     fn open((): &mut (), capacity: usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let slots = if SLACK { 2 * capacity } else { capacity };
-        HeapCq::with_slots(capacity, slots).expect("a power of two").split()
+        HeapCq::with_slots(capacity, capacity).expect("a power of two").split()
     }
 }
 

@@ -1,15 +1,18 @@
 //! One producer and one consumer, in one thread or two.
 
+use std::cell::Cell;
 use std::hint::black_box;
-use std::time::Instant;
+use std::marker::PhantomData;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use bench::placement::on_two_cores;
 use bench::turns::Sample;
 use cq_core::wc::Wc;
 
 use super::Setting;
-use crate::common::entries::{Item, Sink, Source, whole_rounds};
-use crate::common::peer::{Peer, Reader, Receiver, Sender};
+use crate::entries::{Item, Sink, Source, whole_rounds};
+use crate::peer::{Peer, Reader, Receiver, Sender};
 
 /// Something that a queue of such entries can be asked to do.
 pub trait Run<E: Item = Wc> {
@@ -101,10 +104,88 @@ fn called(receiver: &mut impl Receiver, buffer: &mut [Wc]) -> usize {
     receiver.receive(buffer)
 }
 
-/// One thread sends by `TX` as fast as it can, another receives by up to `RX`.
-pub struct Stream<const TX: usize, const RX: usize>;
+/// How a producer pushes a batch.
+pub trait Way {
+    /// Sends the whole batch, waiting for room.
+    fn send_all(sender: &mut impl Sender, batch: &[Wc]);
+}
 
-impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
+/// Inlined, and back to back.
+pub struct Inlined;
+
+impl Way for Inlined {
+    #[inline(always)]
+    fn send_all(sender: &mut impl Sender, batch: &[Wc]) {
+        sender.send_all(batch);
+    }
+}
+
+/// By a function that is not inlined, for a batch of any length, and back to back.
+pub struct Called;
+
+impl Way for Called {
+    #[inline(always)]
+    fn send_all(sender: &mut impl Sender, batch: &[Wc]) {
+        #[inline(never)]
+        fn called(sender: &mut impl Sender, batch: &[Wc]) -> usize {
+            sender.send(batch)
+        }
+        let mut sent = 0;
+        while sent < batch.len() {
+            sent += called(sender, &batch[sent..]);
+        }
+    }
+}
+
+/// Inlined, with 60 ns of other work before each.
+pub struct Busy;
+
+impl Way for Busy {
+    #[inline(always)]
+    fn send_all(sender: &mut impl Sender, batch: &[Wc]) {
+        work();
+        sender.send_all(batch);
+    }
+}
+
+/// Works for 60 ns.
+#[inline(always)]
+fn work() {
+    static STEPS: LazyLock<u64> = LazyLock::new(|| {
+        const TIME: Duration = Duration::from_nanos(60);
+        const MANY: u64 = 1 << 20;
+        let took = (0..5).map(|_| {
+            let start = Instant::now();
+            steps(MANY);
+            start.elapsed()
+        });
+        let fastest = took.min().expect("five");
+        (MANY as f64 * TIME.as_secs_f64() / fastest.as_secs_f64()) as u64
+    });
+    steps(*STEPS);
+}
+
+/// What the producer of [`Busy`] does besides pushing.
+pub fn work_alone(_: Setting, count: u64) -> Sample {
+    Sample::alone(count, || (0..count).for_each(|_| work()))
+}
+
+/// So many multiplications, each of the last one's result, and the first one of what this thread's last call has left: the
+/// processor can't start them earlier. Not inlined: elsewhere they would take another time.
+#[inline(never)]
+fn steps(count: u64) {
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(1) };
+    }
+    const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let step = |number: u64, _| (number ^ number >> 32).wrapping_mul(ODD);
+    NUMBER.set((0..count).fold(NUMBER.get(), step));
+}
+
+/// One thread sends by `TX`, another receives by up to `RX`.
+pub struct Stream<W, const TX: usize, const RX: usize>(PhantomData<W>);
+
+impl<W: Way, const TX: usize, const RX: usize> Run for Stream<W, TX, RX> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<TX>(count);
         let mut memory = P::Memory::default();
@@ -114,7 +195,7 @@ impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
             let mut source = Source::<TX>::new();
             let start = Instant::now();
             for _ in 0..count / TX as u64 {
-                sender.send_all(source.batch());
+                W::send_all(&mut sender, source.batch());
             }
             start
         };
@@ -130,10 +211,10 @@ impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
     }
 }
 
-/// One thread sends an entry through one queue, another sends it back through a second one.
-pub struct RoundTrip;
+/// One thread sends an entry through one queue, another sends it back through a second one; both receive up to `RX`.
+pub struct RoundTrip<const RX: usize>;
 
-impl Run for RoundTrip {
+impl<const RX: usize> Run for RoundTrip<RX> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let count = whole_rounds::<1>(count);
         let (mut there, mut back) = (P::Memory::default(), P::Memory::default());
@@ -141,7 +222,7 @@ impl Run for RoundTrip {
         let (to_home, at_home) = open::<P, Wc>(&mut back, setting.capacity);
         let ping = move || {
             let (mut to_away, mut at_home) = (to_away, at_home);
-            let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
+            let (mut source, mut sink) = (Source::<1>::new(), Sink::<RX>::new());
             let start = Instant::now();
             for trip in 1..=count {
                 to_away.send_all(source.batch());
@@ -151,7 +232,7 @@ impl Run for RoundTrip {
         };
         let pong = move || {
             let (mut to_home, mut at_away) = (to_home, at_away);
-            let mut sink = Sink::<1>::new();
+            let mut sink = Sink::<RX>::new();
             let mut trips = 0;
             while trips < count {
                 let received = sink.receive(&mut at_away);
