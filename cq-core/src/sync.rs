@@ -70,13 +70,22 @@
 //! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
 //! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.
 //!
+//! # Loads that are held
+//! A consumer whose last poll has found nothing has caught up with its producer. If the poll before that has found several, a poll
+//! of 8 or more looks at the slot 63 further on, at most a quarter of the ring; where a poll finds one, as in a round trip, it
+//! need not wait. If that is not published either, there is little to take. A processor that runs
+//! ahead of the check of a slot loads the slots behind it all the same, and takes their cache lines away from the producer that
+//! is writing them. On x86-64, `hold_loads` is an `lfence`: it waits until the loads before it are done. On Arm and RISC-V
+//! the Acquire load of a slot, `ldar` or a load with a fence behind it, holds later loads itself, and nothing is done. This is a
+//! matter of time: no pair above depends on it, and each slot that is taken is checked by its own generation.
+//!
 //! # Counters
 //! What each count of the crate does at its end. None of them panics there.
 //!
 //! | count | bits | at its end |
 //! |---|---|---|
 //! | [positions](crate::queue::Position) of a ring | 64; 32 on targets without 64-bit atomics | wraps; only differences count, which are at most the number of slots |
-//! | positions of a reservation word of `queue::mpsc` | 62 | wraps, likewise. A producer that is suspended between its load and its compare-and-swap would have to sleep through 2⁶² completions to take a wrong position |
+//! | positions of a reservation word of `queue::mpsc` | 62 | wraps, likewise. A producer would have to push nothing through 2⁶² completions of others to take a wrong position |
 //! | the round of a slot, its generation | 15; 7 in a byte apart, at least 1 in an entry | wraps; the consumer has seen the entry that a slot had before, which is of the round before |
 //! | dropped completions of a queue | 32 | saturates at 2³² − 2, and those of one call at 2³² − 3 |
 //! | producers of a queue | 32 | saturates: once there were 2³² − 1, leaked ones among them, dropping producers never closes the queue |
@@ -100,7 +109,7 @@ use core::fmt;
 use core::sync::atomic::Ordering::AcqRel;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-pub(crate) use self::plain::{Tracked, copy_in_order, copy_out};
+pub(crate) use self::plain::{LOADS_AHEAD, Tracked, copy_in_order, copy_out, hold_loads};
 use self::site::at;
 pub(crate) use crate::{array_of, const_unless_loom};
 

@@ -6,7 +6,7 @@ use super::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel};
 use super::end::{ByConsumer, End, Ends};
 use super::owner::Owner;
 use super::ring::{Head, Place, Position, Ref, Ring};
-use super::slot::{Access, Memory, Own, SMALL};
+use super::slot::{Access, Memory, Own};
 use crate::entry::Entry;
 use crate::sync;
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
@@ -33,6 +33,10 @@ pub struct Consumer<'a, E: Entry = Wc, C = NoChannel, M: Memory<E> = Own> {
     released: Position,
     lag: Position,
     promised: u32,
+    /// Whether a poll has found nothing since entries were last taken by a poll of many: for [`approach`](Self::approach).
+    has_missed: bool,
+    /// Whether the last poll of many has found several entries.
+    has_found_several: bool,
     owner: Owner,
 }
 
@@ -53,7 +57,20 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         let next = ring.place(position);
         let next = if alerts.ends.is_reported() { next.never() } else { next };
         let (lag, released) = (lag(ring.storage(), promised), position);
-        Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
+        Self {
+            ring,
+            head,
+            alerts,
+            channel,
+            position,
+            next,
+            released,
+            lag,
+            promised,
+            has_missed: false,
+            has_found_several: false,
+            owner,
+        }
     }
 
     /// The same, of a ring that is full with so many unpolled entries already.
@@ -134,12 +151,33 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         mut take: impl FnMut(&mut Self) -> usize,
     ) -> Result<usize, PollError> {
         if self.next.is_published() {
+            self.approach(most);
             return Ok(take(self));
         }
-        if self.ends().is_running() {
-            return Ok(0);
+        if self.misses() { Ok(0) } else { self.last_entries(most, take) }
+    }
+
+    /// Polls while the queue runs; `None` if there is nothing to poll and the queue has ended.
+    #[inline(always)]
+    pub(super) fn poll_running(&mut self, out: &mut [E]) -> Option<usize> {
+        if let [one] = out {
+            // Copying one entry has its own check.
+            if self.take_one(one) {
+                return Some(1);
+            }
+        } else if self.next.is_published() {
+            return Some(self.take(out));
         }
-        self.last_entries(most, take)
+        self.misses().then_some(0)
+    }
+
+    /// Ends a poll that has found nothing. Returns whether the queue runs.
+    #[inline(always)]
+    fn misses(&mut self) -> bool {
+        if sync::LOADS_AHEAD {
+            self.has_missed = true;
+        }
+        self.ends().is_running()
     }
 
     /// Polls once the end was seen: the last entries may have been published after the slot was checked.
@@ -168,56 +206,69 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         end.poll_error()
     }
 
-    /// Copies the published entries and releases their slots.
-    #[inline(always)]
-    pub(super) fn take(&mut self, out: &mut [E]) -> usize {
-        match out {
-            [_] => self.take_inlined(out),
-            _ => self.take_many(out),
-        }
-    }
-
-    /// [`take`](Self::take) of one entry. Returns whether there was one.
+    /// Copies an entry and releases its slot. Returns whether there was one.
     #[inline(always)]
     fn take_one(&mut self, out: &mut E) -> bool {
-        // SAFETY: as in `copy`.
-        let is_published = unsafe { self.next.read(out) };
+        let is_published = self.copy_one(out);
         if is_published {
-            self.pass(1);
             self.release();
         }
         is_published
     }
 
-    /// Not inlined, so that a poll of an empty queue saves no registers.
+    /// Copies the published entries and releases their slots. Not inlined, so that a poll of an empty queue saves no registers.
     #[inline(never)]
-    fn take_many(&mut self, out: &mut [E]) -> usize {
-        self.take_inlined(out)
-    }
-
-    #[inline(always)]
-    fn take_inlined(&mut self, out: &mut [E]) -> usize {
+    pub(super) fn take(&mut self, out: &mut [E]) -> usize {
+        self.approach(out.len());
         let count = self.copy(out);
         self.release();
         count
     }
 
+    /// Before a poll of many takes entries: leaves the producer the cache lines that it is writing, if this consumer has caught
+    /// up with it, and it pushes several. See [`sync`](crate::sync#loads-that-are-held).
+    #[inline(always)]
+    pub(super) fn approach(&mut self, most: usize) {
+        if sync::LOADS_AHEAD && self.has_missed && self.has_found_several {
+            self.hold_back(most);
+        }
+    }
+
+    /// Holds the loads that follow until those of the next slot are done, unless many more slots are published.
+    #[inline(never)]
+    fn hold_back(&mut self, most: usize) {
+        /// With fewer, few lines are loaded in vain.
+        const FEWEST: usize = 8;
+        /// How far ahead to look, at most a quarter of the ring.
+        const AHEAD: usize = 63;
+        self.has_missed = false;
+        let ahead = AHEAD.min(self.ring.storage() / 4) as Position;
+        let place = self.ring.place(self.position.wrapping_add(ahead));
+        if most >= FEWEST && !place.is_published() {
+            sync::hold_loads();
+        }
+    }
+
     /// Copies the published entries. Their slots must be [released](Self::release) before the caller sees the entries.
     #[inline(always)]
     pub(super) fn copy(&mut self, out: &mut [E]) -> usize {
-        let count = if let [one] = out {
-            // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
-            // SAFETY: this is the ring's only consumer (`new`), and it releases only slots before its position.
-            if !unsafe { self.next.read(one) } {
-                return 0;
-            }
-            1
-        } else {
-            // SAFETY: as above.
-            unsafe { M::Access::read_run(&self.ring, self.position, out) }
-        };
+        // SAFETY: this is the ring's only consumer (`new`), and it releases only slots before its position.
+        let count = unsafe { M::Access::read_run(&self.ring, self.position, out) };
         self.pass(count);
         count
+    }
+
+    /// [`copy`](Self::copy) of one entry. Returns whether there was one.
+    #[inline(always)]
+    fn copy_one(&mut self, out: &mut E) -> bool {
+        // SAFETY: as in `copy`.
+        let is_published = unsafe { self.next.read(out) };
+        // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
+        if is_published {
+            self.position = self.position.wrapping_add(1);
+            self.ring.step(&mut self.next, self.position);
+        }
+        is_published
     }
 
     /// Goes on behind so many entries. Their slots are not [released](Self::release) yet.
@@ -225,6 +276,9 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     pub(super) fn pass(&mut self, entries: usize) {
         self.position = self.position.wrapping_add(entries as Position);
         self.next = self.ring.place(self.position);
+        if sync::LOADS_AHEAD {
+            self.has_found_several = entries > 1;
+        }
     }
 
     /// Releases the passed slots, if they are more than the lag.
@@ -295,15 +349,10 @@ impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
     // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
     fn poll_into(&mut self, out: &mut [E]) -> Result<usize, PollError> {
-        // Copying a small entry takes no longer than the check beforehand that makes an empty poll cheap.
-        if size_of::<E>() <= SMALL {
-            if let [one] = &mut *out {
-                if self.take_one(one) {
-                    return Ok(1);
-                }
-            }
+        match self.poll_running(out) {
+            Some(count) => Ok(count),
+            None => self.last_entries(out.len(), |this| this.take(out)),
         }
-        self.poll_by(out.len(), |this| this.take(out))
     }
 
     #[inline]

@@ -76,7 +76,7 @@
 //! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
 //! | `queue/reunite`, `channel/sides` | all sides of a queue or channel were given back |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
-//! | `sync/plain` | plain copies of words that nobody else accesses |
+//! | `sync/plain` | plain copies of words that nobody else accesses; an instruction that accesses nothing |
 //! | `shared_cq` | there is one guard at a time |
 //!
 //! That entries are plain bytes is `bytemuck`'s to check.

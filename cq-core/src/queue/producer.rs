@@ -77,8 +77,8 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// [`Ended`](PushError::Ended): nothing can be pushed any more.
     #[inline]
     pub fn push(&mut self, completion: &impl Completion<E>) -> Result<(), PushError> {
-        if self.free(1) == 0 {
-            return Err(self.why_not());
+        if self.is_short_of(1) {
+            return self.push_late(completion, |this| this.why_not());
         }
         self.store(completion);
         Ok(())
@@ -89,7 +89,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     ///
     /// # Errors
     /// As for `push`, with [the number](BatchError::stored) of those that are stored: push the others again later.
-    #[inline(always)]
+    #[inline]
     pub fn push_batch<T: Completion<E>>(&mut self, batch: &[T]) -> Result<(), BatchError> {
         let stored = self.write_fitting(batch);
         self.notify_of(batch, stored);
@@ -145,8 +145,8 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// The queue is full and overruns, or has already ended. The entry is dropped.
     #[inline]
     pub fn push_or_overrun(&mut self, completion: &impl Completion<E>) -> Result<(), DroppedError> {
-        if self.free(1) == 0 {
-            return Err(self.mark_overrun(1));
+        if self.is_short_of(1) {
+            return self.push_late(completion, |this| this.mark_overrun(1));
         }
         self.store(completion);
         Ok(())
@@ -158,7 +158,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// # Errors
     /// The queue has too few free slots and overruns, or has already ended. The entries that fit are stored, the
     /// [last ones](DroppedError::lost) are dropped.
-    #[inline(always)]
+    #[inline]
     pub fn push_batch_or_overrun<T: Completion<E>>(
         &mut self,
         batch: &[T],
@@ -241,10 +241,32 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
         self.tail
     }
 
+    /// Pushes once the limit is reloaded, or fails by `refuse`. A tail call, so that a push that is not inlined saves no registers:
+    /// it stores little more than the entry, and more entries fit into the processor's store buffer.
+    #[cold]
+    #[inline(never)]
+    fn push_late<X>(
+        &mut self,
+        completion: &impl Completion<E>,
+        refuse: impl FnOnce(&mut Self) -> X,
+    ) -> Result<(), X> {
+        if self.free(1) == 0 {
+            return Err(refuse(self));
+        }
+        self.store(completion);
+        Ok(())
+    }
+
+    /// Whether the cached limit leaves fewer free slots, or the consumer accepts no more.
+    #[inline(always)]
+    fn is_short_of(&self, wanted: usize) -> bool {
+        self.tail.free() < wanted as Position || self.ends().refuses()
+    }
+
     /// The number of free slots, at most `wanted`. Reloads the head if the cached limit leaves fewer.
     #[inline(always)]
     fn free(&mut self, wanted: usize) -> usize {
-        if self.tail.free() < wanted as Position || self.ends().refuses() {
+        if self.is_short_of(wanted) {
             self.reload_limit();
         }
         wanted.min(self.tail.free() as usize)
@@ -281,7 +303,8 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     }
 
     /// Stores the first entries, as many as there are free slots, and returns their number. Raises no event.
-    #[inline]
+    // Not inlined, so that a function that pushes either way saves no registers for this one where it pushes one entry.
+    #[inline(never)]
     fn write_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
         let stored = &batch[..self.free(batch.len())];
         if !stored.is_empty() {
@@ -354,21 +377,29 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
     /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
     #[inline(always)]
     pub(super) unsafe fn write_all<T: Completion<E>>(&self, position: Position, completions: &[T]) {
-        let [first, rest @ ..] = completions else { return };
-        let place = self.place(position);
-        // SAFETY: the caller owns the slot.
-        unsafe { place.write(first.entry()) };
-        let (mut next, mut rest) = (position.wrapping_add(1), rest);
-        while !rest.is_empty() {
-            let span = self.span(next, rest.len());
-            let (now, later) = rest.split_at(span.len());
-            // SAFETY: the caller owns these slots.
-            unsafe { A::write_span(&span, now) };
-            next = next.wrapping_add(now.len() as Position);
-            rest = later;
+        let [first, others @ ..] = completions else { return };
+        let next = position.wrapping_add(1);
+        let span = self.span(next, others.len());
+        let (now, later) = others.split_at(span.len());
+        // SAFETY: the caller owns these slots.
+        unsafe {
+            A::write_span(&span, now);
+            if !later.is_empty() {
+                self.write_rest(next.wrapping_add(now.len() as Position), later);
+            }
+            self.write(position, first);
         }
-        A::keep_tag(self.beside(), self.index(position), first.tag());
-        place.publish(first.entry());
+    }
+
+    /// Writes entries to the slots from `position` on, whose index is 0.
+    ///
+    /// # Safety
+    /// As of [`write_all`](Self::write_all).
+    #[cold]
+    #[inline(never)]
+    unsafe fn write_rest<T: Completion<E>>(&self, position: Position, completions: &[T]) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { A::write_span(&self.span(position, completions.len()), completions) };
     }
 }
 

@@ -77,6 +77,29 @@ impl<'a, T> Ref<'a, T> {
         unsafe { self.0.cast().as_mut() }
     }
 
+    /// The value that lies so many values behind this one.
+    ///
+    /// # Safety
+    /// It is in the array that this was made from a reference to.
+    #[inline(always)]
+    pub(super) const unsafe fn after(self, count: usize) -> Self {
+        // SAFETY: guaranteed by the caller.
+        Self(unsafe { self.0.add(count) }, PhantomData)
+    }
+
+    /// So many values, of which the first one lies `first` values behind this one.
+    ///
+    /// # Safety
+    /// As of [`after`](Self::after), for all of them.
+    #[inline(always)]
+    const unsafe fn run<'s>(self, first: usize, count: usize) -> &'s [T]
+    where
+        'a: 's,
+    {
+        // SAFETY: guaranteed by the caller. They live as long as this one.
+        unsafe { core::slice::from_raw_parts(self.0.add(first).as_ptr(), count) }
+    }
+
     /// A part of the value.
     pub(super) fn part<U>(self, of: impl for<'x> FnOnce(&'x T) -> &'x U) -> Ref<'a, U> {
         Ref(NonNull::from(of(&self)), PhantomData)
@@ -86,6 +109,17 @@ impl<'a, T> Ref<'a, T> {
 impl<'a, T: ?Sized> From<&'a T> for Ref<'a, T> {
     fn from(value: &'a T) -> Self {
         Self(NonNull::from(value), PhantomData)
+    }
+}
+
+impl<'a, T> Ref<'a, [T]> {
+    /// The first of the values; the others are found behind it.
+    ///
+    /// # Safety
+    /// There is one.
+    #[inline(always)]
+    pub(super) const unsafe fn first(self) -> Ref<'a, T> {
+        Ref(self.0.cast(), PhantomData)
     }
 }
 
@@ -114,8 +148,11 @@ unsafe impl<T: ?Sized + Sync> Sync for Ref<'_, T> {}
 
 /// The slots of a ring. Their number is a power of two.
 pub struct Ring<'a, E: Entry, A: Access<E> = <E as Entry>::Generation> {
-    slots: Ref<'a, [A::Slot]>,
+    first: Ref<'a, A::Slot>,
     beside: A::Beside,
+    /// One less than the number of slots.
+    mask: Position,
+    /// The number of bits of `mask`.
     shift: u32,
 }
 
@@ -127,13 +164,15 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     /// # Safety
     /// The number of slots is a power of two, and as much is stored beside them.
     pub(super) unsafe fn new(slots: Ref<'a, [A::Slot]>, beside: A::Beside) -> Self {
-        Self { slots, beside, shift: slots.len().trailing_zeros() }
+        let (mask, shift) = ((slots.len() - 1) as Position, slots.len().trailing_zeros());
+        // SAFETY: no power of two is 0 (guaranteed by the caller).
+        Self { first: unsafe { slots.first() }, beside, mask, shift }
     }
 
     /// The number of slots.
     #[inline(always)]
     pub(super) const fn storage(&self) -> usize {
-        1 << self.shift
+        self.mask as usize + 1
     }
 
     /// What is stored beside the slots.
@@ -143,27 +182,40 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
 
     #[inline(always)]
     pub(super) const fn index(&self, position: Position) -> usize {
-        position as usize & (self.storage() - 1)
+        (position & self.mask) as usize
     }
 
     /// The generation of a position's round. Consecutive rounds differ, even where the position wraps, since the number
     /// of slots is a power of two.
     #[inline(always)]
-    fn generation(&self, position: Position) -> u16 {
+    fn generation(&self, position: Position) -> Word {
         let top = 1 << (A::BITS - 1);
-        (position >> self.shift) as u16 & (top - 1) | top
+        A::placed((position >> self.shift) as u16 & (top - 1) | top)
     }
 
     /// The place of the entry at `position`.
     #[inline(always)]
     pub(super) fn place(&self, position: Position) -> Place<'a, E, A> {
         let index = self.index(position);
-        // SAFETY: `index` is less than the number of slots, a power of two (`new`). The slot lives as long as its slice.
-        let (slot, mark) = unsafe {
-            let slot = Ref::kept(NonNull::from(self.slots.get_unchecked(index)));
-            (slot, A::mark(self.beside, index))
-        };
+        // SAFETY: `index` is less than the number of slots, a power of two (`new`).
+        let (slot, mark) = unsafe { (self.first.after(index), A::mark(self.beside, index)) };
         Place { slot, mark, generation: self.generation(position) }
+    }
+
+    /// Changes the place of the entry before `position`, which [`place`](Self::place) has returned, to that of the one at it.
+    #[inline(always)]
+    pub(super) fn step(&self, place: &mut Place<'a, E, A>, position: Position) {
+        if self.index(position) == 0 {
+            return self.step_to_first(place, position);
+        }
+        // SAFETY: `place` is not that of the last slot, behind which comes index 0.
+        unsafe { (place.slot, place.mark) = (place.slot.after(1), A::mark_behind(place.mark)) };
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn step_to_first(&self, place: &mut Place<'a, E, A>, position: Position) {
+        *place = self.place(position);
     }
 
     /// The slots from `position` on that are contiguous in memory, at most `most`; and their generation.
@@ -172,7 +224,7 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
         let first = self.index(position);
         let count = most.min(self.storage() - first);
         // SAFETY: `first + count` is at most the number of slots, a power of two (`new`).
-        let slots = unsafe { self.slots.get_unchecked(first..first + count) };
+        let slots = unsafe { self.first.run(first, count) };
         Span { slots, beside: self.beside, first, generation: self.generation(position) }
     }
 }
@@ -182,15 +234,22 @@ impl<E: Entry, A: Generation<E>> Ring<'_, E, A> {
     /// How many entries are published from `position` on, at most `most`, by loads with Acquire.
     #[inline]
     pub(super) fn published(&self, position: Position, most: usize) -> usize {
-        let (most, mut count) = (most.min(self.storage()), 0);
-        loop {
-            let span = self.span(position.wrapping_add(count as Position), most - count);
-            let published = span.published();
-            count += published;
-            if published < span.len() || count == most {
-                return count;
+        let most = most.min(self.storage());
+        let span = self.span(position, most);
+        match span.published() {
+            count if count == most || count < span.len() => count,
+            count => {
+                count
+                    + self.published_behind(position.wrapping_add(count as Position), most - count)
             }
         }
+    }
+
+    /// The same, from a position on whose index is 0.
+    #[cold]
+    #[inline(never)]
+    fn published_behind(&self, position: Position, most: usize) -> usize {
+        self.span(position, most).published()
     }
 
     /// These entries, in two slices where the memory wraps.
@@ -221,7 +280,8 @@ impl<E: Entry, A: Access<E>> fmt::Debug for Ring<'_, E, A> {
 pub(super) struct Place<'a, E: Entry, A: Access<E>> {
     pub(super) slot: Ref<'a, A::Slot>,
     mark: A::Mark,
-    pub(super) generation: u16,
+    /// Its bits, already in their place in the word.
+    pub(super) generation: Word,
 }
 
 impl<E: Entry, A: Access<E>> Place<'_, E, A> {
@@ -258,8 +318,8 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
     }
 
     /// The same slot with a generation that is never published.
-    pub(super) const fn never(&self) -> Self {
-        Self { generation: NEVER, ..*self }
+    pub(super) fn never(&self) -> Self {
+        Self { generation: A::placed(NEVER), ..*self }
     }
 }
 
@@ -269,7 +329,7 @@ pub struct Span<'r, E: Entry, A: Access<E>> {
     pub(super) beside: A::Beside,
     /// The index of the first one.
     first: usize,
-    generation: u16,
+    generation: Word,
 }
 
 impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
@@ -322,6 +382,6 @@ impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
 
 impl<E: Entry, A: Access<E>> fmt::Debug for Place<'_, E, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a slot, generation {}", self.generation)
+        f.write_str("a slot")
     }
 }

@@ -20,9 +20,6 @@ use crate::sync::{Tracked, Word};
 /// and unwritten memory has 0.
 pub(super) const NEVER: u16 = 1;
 
-/// The most bytes of an entry that is polled alone without a check beforehand: copying it takes no longer than the check.
-pub(super) const SMALL: usize = 16;
-
 /// The largest entry, in bytes.
 const LARGEST: usize = 128;
 
@@ -65,13 +62,22 @@ pub trait Access<E>: fmt::Debug + 'static {
     /// The ring has this slot.
     unsafe fn mark(beside: Self::Beside, index: usize) -> Self::Mark;
 
+    /// What belongs to the next slot.
+    ///
+    /// # Safety
+    /// The ring has a slot behind that of `mark`.
+    unsafe fn mark_behind(mark: Self::Mark) -> Self::Mark;
+
+    /// The bits of a generation, already in their place in the word that publishes an entry.
+    fn placed(generation: u16) -> Word;
+
     /// Stores the tag of the entry that is about to be written to slot `index`.
     #[inline(always)]
     fn keep_tag(_beside: Self::Beside, _index: usize, _tag: u32) {}
 
     /// Whether an entry is published in `generation`. The load is Relaxed: `false` may be stale, unless a fence or
     /// an Acquire before it orders it.
-    fn is_published(slot: &Self::Slot, mark: Self::Mark, generation: u16) -> bool;
+    fn is_published(slot: &Self::Slot, mark: Self::Mark, generation: Word) -> bool;
 
     /// Writes an entry, except for what [publishes](Self::publish) it.
     ///
@@ -80,14 +86,14 @@ pub trait Access<E>: fmt::Debug + 'static {
     unsafe fn write(slot: &Self::Slot, mark: Self::Mark, entry: &E);
 
     /// Publishes the entry that was [written](Self::write).
-    fn publish(slot: &Self::Slot, mark: Self::Mark, entry: &E, generation: u16);
+    fn publish(slot: &Self::Slot, mark: Self::Mark, entry: &E, generation: Word);
 
     /// Reads the entry if it is published in `generation`, which it loads with Acquire before all else. Returns
     /// whether it is.
     ///
     /// # Safety
     /// The caller is the only consumer, and has not released the slot since the entry was published.
-    unsafe fn read(slot: &Self::Slot, mark: Self::Mark, generation: u16, out: &mut E) -> bool;
+    unsafe fn read(slot: &Self::Slot, mark: Self::Mark, generation: Word, out: &mut E) -> bool;
 
     /// [Writes](Self::write) and publishes entries, as many as the span has slots.
     ///
@@ -161,7 +167,7 @@ pub trait Generation<E>: Access<E, Slot = Slot<E>> {
 
     /// How the generation differs from `generation`, by a load with Acquire. If none of the bits that count is set, the entry is
     /// published, and may be read in place.
-    fn difference(slot: &Slot<E>, mark: Self::Mark, generation: u16) -> Word;
+    fn difference(slot: &Slot<E>, mark: Self::Mark, generation: Word) -> Word;
 }
 
 /// Storage for one entry of a ring, in the queue's own memory: the entry belongs to the producer, which writes it, until it
@@ -230,8 +236,8 @@ impl<T> Beside<T> {
     /// There is one.
     #[inline(always)]
     pub(super) unsafe fn at(self, index: usize) -> Ref<'static, T> {
-        // SAFETY: there is one (guaranteed by the caller). It lives as long as all of them.
-        unsafe { Ref::kept(NonNull::from(self.0.get_unchecked(index))) }
+        // SAFETY: there is one (guaranteed by the caller).
+        unsafe { self.0.first().after(index) }
     }
 }
 

@@ -31,6 +31,21 @@ pub unsafe fn copy_in_order(from: &[Word], to: *mut Word) {
     }
 }
 
+/// Whether [`hold_loads`] holds any, as the [module above](super#loads-that-are-held) says. In loom and Miri it is as if it did, so
+/// that they check what surrounds it.
+pub const LOADS_AHEAD: bool = cfg!(any(target_arch = "x86_64", loom, miri));
+
+/// Holds the loads that follow until those before are done. It changes what is fast, not what is seen: an Acquire load orders
+/// already what is seen.
+#[inline(always)]
+pub fn hold_loads() {
+    // SAFETY: every processor of this architecture has the instruction, which accesses nothing.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+}
+
 /// Lets loom detect a missing Release or Acquire, which the words of a slot cannot show, because they are atomic. Empty
 /// outside loom.
 #[derive(Debug, Default)]

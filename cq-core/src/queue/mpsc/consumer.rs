@@ -154,11 +154,8 @@ impl<E: Entry, C> PollCq for SharedConsumer<'_, E, C> {
     #[inline(always)]
     fn poll_into(&mut self, out: &mut [E]) -> Result<usize, PollError> {
         if self.next.is_none() {
-            if !self.inner.is_empty() {
-                return Ok(self.inner.take(out));
-            }
-            if self.inner.ends().is_running() {
-                return Ok(0);
+            if let Some(count) = self.inner.poll_running(out) {
+                return Ok(count);
             }
         }
         self.poll_across(out)

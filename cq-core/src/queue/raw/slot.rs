@@ -64,7 +64,7 @@ impl Slot {
 
     /// Withdraws the entry if it is published in `generation`: one that a killed producer left after a gap.
     #[cold]
-    pub(super) fn withdraw(&self, generation: u16) {
+    pub(super) fn withdraw(&self, generation: Word) {
         if Shared::is_published(self, (), generation) {
             sync::store(&self.words[BODY], 0);
         }
@@ -86,13 +86,21 @@ impl Access<Wc> for Shared {
     unsafe fn mark(_: Tags, _: usize) {}
 
     #[inline(always)]
+    unsafe fn mark_behind((): ()) {}
+
+    #[inline(always)]
+    fn placed(generation: u16) -> Word {
+        Padding::placed_in_word(generation)
+    }
+
+    #[inline(always)]
     fn keep_tag(tags: Tags, slot: usize, tag: u32) {
         tags.store(slot, tag);
     }
 
     #[inline(always)]
-    fn is_published(slot: &Slot, (): (), generation: u16) -> bool {
-        Padding::generation_of(sync::load(&slot.words[BODY])) == generation
+    fn is_published(slot: &Slot, (): (), generation: Word) -> bool {
+        Padding::of_generation(sync::load(&slot.words[BODY]), generation).is_some()
     }
 
     #[inline(always)]
@@ -103,13 +111,13 @@ impl Access<Wc> for Shared {
     }
 
     #[inline(always)]
-    fn publish(slot: &Slot, (): (), wc: &Wc, generation: u16) {
+    fn publish(slot: &Slot, (): (), wc: &Wc, generation: Word) {
         let words: &[Word; WORDS] = bytemuck::must_cast_ref(wc);
         sync::publish(&slot.words[BODY], Padding::with_generation(words[BODY], generation));
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot, (): (), generation: u16, out: &mut Wc) -> bool {
+    unsafe fn read(slot: &Slot, (): (), generation: Word, out: &mut Wc) -> bool {
         let last = sync::observe(&slot.words[BODY]);
         let Some(last) = Padding::of_generation(last, generation) else { return false };
         slot.tracked.read();

@@ -31,7 +31,18 @@ impl<E: Pod> Access<E> for InArray {
     }
 
     #[inline(always)]
-    fn is_published(_: &Slot<E>, mark: Self::Mark, generation: u16) -> bool {
+    unsafe fn mark_behind(mark: Self::Mark) -> Self::Mark {
+        // SAFETY: the ring has a slot behind this one (guaranteed by the caller).
+        unsafe { mark.after(1) }
+    }
+
+    #[inline(always)]
+    fn placed(generation: u16) -> Word {
+        generation.into()
+    }
+
+    #[inline(always)]
+    fn is_published(_: &Slot<E>, mark: Self::Mark, generation: Word) -> bool {
         sync::load_u8(&mark.word) == generation as u8
     }
 
@@ -44,12 +55,12 @@ impl<E: Pod> Access<E> for InArray {
     }
 
     #[inline(always)]
-    fn publish(_: &Slot<E>, mark: Self::Mark, _: &E, generation: u16) {
+    fn publish(_: &Slot<E>, mark: Self::Mark, _: &E, generation: Word) {
         sync::publish_u8(&mark.word, generation as u8);
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot<E>, mark: Self::Mark, generation: u16, out: &mut E) -> bool {
+    unsafe fn read(slot: &Slot<E>, mark: Self::Mark, generation: Word, out: &mut E) -> bool {
         if Self::difference(slot, mark, generation) != 0 {
             return false;
         }
@@ -113,7 +124,7 @@ impl<E: Pod> Generation<E> for InArray {
     }
 
     #[inline(always)]
-    fn difference(_: &Slot<E>, mark: Self::Mark, generation: u16) -> Word {
+    fn difference(_: &Slot<E>, mark: Self::Mark, generation: Word) -> Word {
         let difference = sync::observe_u8(&mark.word) ^ generation as u8;
         if difference == 0 {
             mark.tracked.read();

@@ -5,7 +5,7 @@ use core::slice;
 
 use bytemuck::Pod;
 
-use super::{Access, Generation, SMALL, Slot};
+use super::{Access, Generation, Slot};
 use crate::entry::InEntry;
 use crate::sync::{self, AtomicWord, Word};
 
@@ -65,24 +65,27 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
         }
     }
 
-    /// Extracts the generation.
+    /// The bits of the word that are the generation's.
+    const FIELD: Word = Self::placed_in_word(Self::MOST);
+
+    /// A generation where it is in the word.
     #[inline(always)]
-    pub(in crate::queue) const fn generation_of(word: Word) -> u16 {
-        (word >> Self::SHIFT) as u16 & Self::MOST
+    pub(in crate::queue) const fn placed_in_word(generation: u16) -> Word {
+        (generation as Word) << Self::SHIFT
     }
 
     /// Returns `word` with its spare bits replaced by `generation`.
     #[inline(always)]
-    pub(in crate::queue) const fn with_generation(word: Word, generation: u16) -> Word {
-        (word & !((Self::MOST as Word) << Self::SHIFT)) | ((generation as Word) << Self::SHIFT)
+    pub(in crate::queue) const fn with_generation(word: Word, generation: Word) -> Word {
+        word & !Self::FIELD | generation
     }
 
     /// Returns `word` with its generation cleared, or `None` if the generation differs from `generation`.
     #[inline(always)]
-    pub(in crate::queue) const fn of_generation(word: Word, generation: u16) -> Option<Word> {
+    pub(in crate::queue) const fn of_generation(word: Word, generation: Word) -> Option<Word> {
         // If the generations are equal, the exclusive or clears the bits. So one comparison is enough.
-        let rest = word ^ ((generation as Word) << Self::SHIFT);
-        if Self::generation_of(rest) == 0 { Some(rest) } else { None }
+        let rest = word ^ generation;
+        if rest & Self::FIELD == 0 { Some(rest) } else { None }
     }
 
     /// The entry's words.
@@ -158,8 +161,22 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
     }
 
     #[inline(always)]
-    fn is_published(slot: &Slot<E>, mark: Mark, generation: u16) -> bool {
-        Self::generation_of(sync::load(Self::word(slot, &mark))) == generation
+    unsafe fn mark_behind(_mark: Mark) -> Mark {
+        #[cfg(loom)]
+        // SAFETY: the ring has a slot behind this one (guaranteed by the caller).
+        unsafe {
+            _mark.after(1)
+        }
+    }
+
+    #[inline(always)]
+    fn placed(generation: u16) -> Word {
+        Self::placed_in_word(generation)
+    }
+
+    #[inline(always)]
+    fn is_published(slot: &Slot<E>, mark: Mark, generation: Word) -> bool {
+        Self::of_generation(sync::load(Self::word(slot, &mark)), generation).is_some()
     }
 
     #[inline(always)]
@@ -181,22 +198,15 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
     }
 
     #[inline(always)]
-    fn publish(slot: &Slot<E>, mark: Mark, entry: &E, generation: u16) {
+    fn publish(slot: &Slot<E>, mark: Mark, entry: &E, generation: Word) {
         let word = Self::words(entry)[Self::WORD];
         sync::publish(Self::word(slot, &mark), Self::with_generation(word, generation));
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot<E>, mark: Mark, generation: u16, out: &mut E) -> bool {
+    unsafe fn read(slot: &Slot<E>, mark: Mark, generation: Word, out: &mut E) -> bool {
         let word = sync::observe(Self::word(slot, &mark));
-        // The exclusive or of `of_generation` makes the compiler load the generation in more bytes than were stored. Where the
-        // last poll of one small entry has just stored it, that load would wait for the store.
-        let rest = match size_of::<E>() <= SMALL {
-            true if Self::generation_of(word) != generation => None,
-            true => Some(Self::with_generation(word, 0)),
-            false => Self::of_generation(word, generation),
-        };
-        let Some(word) = rest else { return false };
+        let Some(word) = Self::of_generation(word, generation) else { return false };
         #[cfg(loom)]
         mark.tracked.read();
         let (from, to) = (slot.0.get().cast::<Word>(), Self::words_mut(out));
@@ -214,7 +224,7 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
 impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEntry<F, AT, MASK> {
     type Cell = Apart;
 
-    const DIFFERS: Word = (Self::MOST as Word) << Self::SHIFT;
+    const DIFFERS: Word = Self::FIELD;
 
     #[cfg(not(loom))]
     const UNWRITTEN: Apart = Self::check::<E>();
@@ -240,9 +250,8 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Generation<E> for InEnt
     }
 
     #[inline(always)]
-    fn difference(slot: &Slot<E>, mark: Mark, generation: u16) -> Word {
-        let difference =
-            sync::observe(Self::word(slot, &mark)) ^ ((generation as Word) << Self::SHIFT);
+    fn difference(slot: &Slot<E>, mark: Mark, generation: Word) -> Word {
+        let difference = sync::observe(Self::word(slot, &mark)) ^ generation;
         #[cfg(loom)]
         if difference & <Self as Generation<E>>::DIFFERS == 0 {
             mark.tracked.read();
