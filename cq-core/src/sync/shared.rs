@@ -53,18 +53,26 @@ pub fn disarm(arm: &AtomicU32, seen: u32, idle: u32) -> Result<(), u32> {
 
 /// Exponential backoff between attempts at one word, up to a bound. The producer that succeeded keeps the word's cache
 /// line for a few more operations.
-#[derive(Debug, Default)]
-pub struct Backoff(u32);
+#[derive(Debug)]
+pub struct Backoff {
+    turns: u32,
+}
 
 impl Backoff {
-    /// The base-2 logarithm of the longest wait, in turns of the spin loop.
-    const MOST: u32 = 6;
+    /// The longest wait, in turns of the spin loop.
+    const LONGEST: u32 = 16;
+
+    /// The first wait takes so many turns of the spin loop.
+    #[inline(always)]
+    pub const fn from(turns: u32) -> Self {
+        Self { turns }
+    }
 
     /// Waits. Does not wait under loom, which has no time.
     #[inline]
     pub fn pause(&mut self) {
-        let turns = if cfg!(loom) { 0 } else { 1 << self.0 };
+        let turns = if cfg!(loom) { 0 } else { self.turns };
         (0..turns).for_each(|_| core::hint::spin_loop());
-        self.0 = Self::MOST.min(self.0 + 1);
+        self.turns = Self::LONGEST.min(2 * turns.max(1));
     }
 }

@@ -64,9 +64,10 @@
 //! a producer never overruns a ring that has free slots, and never writes to a slot that is not free. Every position
 //! before the final one is published eventually, since it belongs to a producer.
 //!
-//! Each producer caches the head. The cached head is never ahead of the real one, so it errs towards full only, and the
-//! head is reloaded before a ring is taken as full. The reload comes after the load of the word, which is an Acquire
-//! and pairs with the Release of each reservation. So the reload sees a head at least as new as any that a producer
+//! Each producer caches the head, and the word as it has found or left it. The cached head is never ahead of the real one, so it
+//! errs towards full only, and the head is reloaded before a ring is taken as full. The reload comes after the load of the word,
+//! which is an Acquire and pairs with the Release of each reservation; a cached word on which a reservation succeeds is the word
+//! still, and has been acquired, or is the producer's own. So the reload sees a head at least as new as any that a producer
 //! could see when it made its reservation, even one that reached it as a credit ([O7](crate::contract#o7)) and is not
 //! in its cached head. Without this pair, a new tail could be compared with an old head, and a ring that is not full
 //! would look full.
@@ -86,8 +87,8 @@
 //!
 //! # Targets
 //! Producers reserve by a 64-bit compare-and-swap. A 32-bit word leaves 30 bits for the position, besides the two
-//! marks. It wraps after 2³⁰ entries, and a producer that was preempted between its load of the word and its
-//! compare-and-swap could then succeed on a value that is a whole wrap old (ABA). On targets without 64-bit atomics,
+//! marks. It wraps after 2³⁰ entries, and a producer that has pushed nothing meanwhile could then succeed on a value that is
+//! a whole wrap old (ABA). On targets without 64-bit atomics,
 //! several producers take turns on a queue for one: in a critical section, or under a lock.
 
 mod consumer;

@@ -6,7 +6,7 @@ use super::super::completion::Completion;
 use super::super::end::{BatchError, DroppedError, End};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
-use super::reservation::{CachedHead, IfFull, Lack, Reserved, SharedRing};
+use super::reservation::{Cached, IfFull, Lack, Reserved, SharedRing};
 use super::{NewRing, Shared};
 use crate::entry::Entry;
 use crate::sentences;
@@ -21,7 +21,7 @@ use crate::wc::Wc;
 #[derive(Debug)]
 pub struct SharedProducer<'a, E: Entry = Wc, C: QueueChannel = NoChannel> {
     ring: SharedRing<'a, E>,
-    cached_head: CachedHead,
+    cached: Cached,
     shared: Ref<'a, Shared>,
     channel: C,
     owner: Owner,
@@ -36,7 +36,7 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
         owner: Owner,
     ) -> Self {
         sync::join(&shared.producers);
-        Self { cached_head: CachedHead::of(&ring), ring, shared, channel, owner }
+        Self { cached: Cached::of(&ring), ring, shared, channel, owner }
     }
 
     /// Stores an entry, and raises the event if the consumer armed for this kind of entry.
@@ -192,7 +192,7 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
     /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed.
     #[must_use]
     pub fn measure_high_water(&mut self) -> usize {
-        self.cached_head.high_water(&self.ring) as usize
+        self.cached.high_water(&self.ring) as usize
     }
 
     /// Switches to the ring that the queue was resized to. Entries that must stay in order must not be pushed by
@@ -202,7 +202,7 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
     /// The ring belongs to another queue.
     pub fn follow(&mut self, to: &NewRing<'a, E>) {
         assert!(self.shared.is(&to.of), "the ring of another queue");
-        (self.ring, self.cached_head) = (to.ring.clone(), CachedHead::of(&to.ring));
+        (self.ring, self.cached) = (to.ring.clone(), Cached::of(&to.ring));
     }
 
     /// Stores the first entries, as many as there are free slots. Returns where, and why not all. Raises no event.
@@ -213,9 +213,9 @@ impl<'a, E: Entry, C: QueueChannel> SharedProducer<'a, E, C> {
             let lack = (!batch.is_empty()).then_some(Lack::Ended);
             return Reserved { position: 0, count: 0, lack };
         }
-        let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
+        let reserved = self.cached.reserve(&self.ring, batch.len(), if_full);
         // SAFETY: this producer has reserved the positions, so they are its own. The consumer has released their slots,
-        // which the load of `CachedHead` has acquired.
+        // which the load of `Cached` has acquired.
         unsafe { self.ring.ring.write_all(reserved.position, &batch[..reserved.count]) };
         reserved
     }

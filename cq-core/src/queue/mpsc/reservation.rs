@@ -154,18 +154,21 @@ pub(super) enum Lack {
     Resized,
 }
 
-/// A producer's cached copy of the ring's head.
+/// A producer's cached copies of the ring's words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CachedHead {
+pub(super) struct Cached {
     head: Position,
+    /// The reservation word as this producer has found or left it.
+    word: Position,
     /// The highest number of unreleased slots found.
     high_water: u64,
 }
 
-impl CachedHead {
-    /// Loads the current head.
+impl Cached {
+    /// Loads the current words.
     pub(super) fn of(shared: &SharedRing<'_, impl Entry>) -> Self {
-        Self { head: shared.gate.head.acquire(), high_water: 0 }
+        let Gate { head, reservation } = &*shared.gate;
+        Self { word: sync::acquire_tail(&reservation.0), head: head.acquire(), high_water: 0 }
     }
 
     /// Loads the number of unreleased slots. Returns the highest number found so far.
@@ -183,7 +186,13 @@ impl CachedHead {
         if_full: IfFull,
     ) -> Reserved {
         let word = &shared.gate.reservation.0;
-        let (mut seen, mut backoff) = (sync::acquire_tail(word), Backoff::default());
+        // For one entry the word is loaded first. An attempt that fails then shows that others push at this moment: who waits lets
+        // them push several entries while they have the word's cache line. For a batch a first attempt fails if others have pushed
+        // since this producer has, and loads the word, too: with its cache line, so that the next one succeeds.
+        let (mut seen, mut backoff) = match wanted {
+            1 => (sync::acquire_tail(word), Backoff::from(1)),
+            _ => (self.word, Backoff::from(0)),
+        };
         while seen & ENDED == 0 {
             let count = self.free(shared, seen, wanted as u64).min(wanted as u64);
             let lacks = count < wanted as u64;
@@ -194,11 +203,16 @@ impl CachedHead {
             };
             let next = (seen + count) & POSITIONS | closed;
             match sync::reserve(word, seen, next) {
-                Ok(position) => return Reserved { position, count: count as usize, lack },
+                Ok(position) => {
+                    self.word = next;
+                    return Reserved { position, count: count as usize, lack };
+                }
                 Err(now) => seen = now,
             }
             backoff.pause();
         }
+        // The marks are final.
+        self.word = seen;
         let lack = if seen & CLOSED != 0 { Lack::Ended } else { Lack::Resized };
         Reserved { position: seen & POSITIONS, count: 0, lack: Some(lack) }
     }
