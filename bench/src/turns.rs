@@ -195,10 +195,10 @@ impl Series {
         }))
     }
 
-    /// The rows of this workspace's.
-    pub fn ours(&self) -> impl Iterator<Item = usize> {
+    /// The rows of a kind.
+    pub fn rows(&self, kind: Kind) -> impl Iterator<Item = usize> {
         let rows = self.scenario.rows.iter().enumerate();
-        rows.filter(|(_, row)| row.kind == Kind::Ours).map(|(index, _)| index)
+        rows.filter(move |(_, row)| row.kind == kind).map(|(index, _)| index)
     }
 
     /// The row's samples of a place, in nanoseconds for one.
@@ -209,8 +209,7 @@ impl Series {
     /// The fastest row of a kind.
     #[must_use]
     pub fn best(&self, kind: Kind, at: Placement) -> Option<usize> {
-        let rows = self.scenario.rows.iter().enumerate().filter(|(_, row)| row.kind == kind);
-        let medians = rows.filter_map(|(index, _)| Some((index, self.nanos(index, at)?.median)));
+        let medians = self.rows(kind).filter_map(|row| Some((row, self.nanos(row, at)?.median)));
         medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }
 }

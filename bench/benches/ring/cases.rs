@@ -50,17 +50,13 @@ pub fn all(cores: Cores) -> Vec<Case> {
         rows.extend(limits);
         rows
     };
-    let copies = [
-        limit("bare copies", bare_copies::<1, false>),
-        limit("bare copies, marked and checked", bare_copies::<1, true>),
-    ];
     let one = |name, rows, goal| Case::new(name, 1, rows, "", goal);
     let two = |name, rows, like, goal| Case::new(name, 2, rows, like, Some(goal));
     vec![
         Case::new(
             "one thread, n = 1",
             1,
-            and(rows::<PushPop<1>>(usual), Vec::from(copies)),
+            and(rows::<PushPop<1>>(usual), copies::<1>(usual)),
             "a program that is its own device: it pushes n, and polls n",
             Some(1.1),
         ),
@@ -233,14 +229,17 @@ fn with_in_place<const N: usize>(setting: Setting) -> Vec<Row> {
         Kind::Peer,
         setting,
     ));
-    all.push(row("bare copies", Kind::Limit, setting, bare_copies::<N, false>));
-    all.push(row(
-        "bare copies, each marked and checked",
-        Kind::Limit,
-        setting,
-        bare_copies::<N, true>,
-    ));
+    all.extend(copies::<N>(setting));
     all
+}
+
+/// What the copies of `N` entries take, without a queue.
+fn copies<const N: usize>(setting: Setting) -> Vec<Row> {
+    let limit = |name, run: Measure| row(name, Kind::Limit, setting, run);
+    vec![
+        limit("bare copies", bare_copies::<N, false>),
+        limit("bare copies, marked and checked", bare_copies::<N, true>),
+    ]
 }
 
 /// One thread pushes `N` entries of 8 bytes, then pops them.

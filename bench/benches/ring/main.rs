@@ -70,7 +70,7 @@ fn main() {
     println!("{moved} samples were dropped: the cores were moved while they were taken");
 }
 
-/// The fewest samples that say something.
+/// The fewest samples that say something, more than criterion needs.
 const FEWEST: usize = 12;
 
 /// For each place of the cores a line of each of our queues: its time, and by the best peer's.
@@ -80,7 +80,7 @@ fn rows(
     options: &Options,
 ) -> impl Iterator<Item = [String; 10]> {
     let has_in_place = series.scenario.rows.iter().any(|row| row.name.ends_with(IN_PLACE));
-    let ours = |at| series.ours().map(move |row| (row, at));
+    let ours = |at| series.rows(Kind::Ours).map(move |row| (row, at));
     Placement::ALL.into_iter().flat_map(ours).filter_map(move |(row, at)| {
         let time = series.nanos(row, at)?;
         let best = series.best(Kind::Peer, at)?;

@@ -6,13 +6,13 @@ use bench::placement::Placement;
 use bench::turns::{Kind, Options, Series};
 use criterion::{Criterion, SamplingMode};
 
+use crate::FEWEST;
+
 /// How many peers are drawn in each case, the fastest first.
 const PEERS: usize = 3;
 
 /// Draws the samples of our queues and of the fastest peers in each case. Nothing, where there are too few samples.
 pub fn draw<'a>(measured: impl Iterator<Item = &'a Series>, options: &Options) {
-    /// The fewest that criterion takes.
-    const FEWEST: usize = 10;
     if options.rounds < FEWEST {
         return;
     }
@@ -22,14 +22,16 @@ pub fn draw<'a>(measured: impl Iterator<Item = &'a Series>, options: &Options) {
         .nresamples(2000)
         .with_output_color(false);
     for (series, at) in measured.flat_map(|it| Placement::ALL.map(|at| (it, at))) {
-        let mut peers: Vec<_> = (0..series.scenario.rows.len())
-            .filter(|&row| series.scenario.rows[row].kind == Kind::Peer)
-            .filter_map(|row| Some((row, series.nanos(row, at)?.median)))
-            .collect();
+        let peers = series.rows(Kind::Peer);
+        let mut peers: Vec<_> =
+            peers.filter_map(|row| Some((row, series.nanos(row, at)?.median))).collect();
         peers.sort_by(|(_, one), (_, other)| one.total_cmp(other));
         let peers = peers.into_iter().take(PEERS).map(|(row, _)| row);
-        let drawn: Vec<_> =
-            series.ours().chain(peers).map(|row| (row, series.samples(row, at))).collect();
+        let drawn: Vec<_> = series
+            .rows(Kind::Ours)
+            .chain(peers)
+            .map(|row| (row, series.samples(row, at)))
+            .collect();
         if drawn.iter().any(|(_, samples)| samples.len() < FEWEST) {
             continue;
         }

@@ -33,7 +33,7 @@ pub struct Consumer<'a, E: Entry = Wc, C = NoChannel, M: Memory<E> = Own> {
     released: Position,
     lag: Position,
     promised: u32,
-    /// Whether a poll has found nothing since entries were last taken by a poll of many: for [`approach`](Self::approach).
+    /// Whether a poll has found nothing since loads were last [held back](Self::hold_back).
     has_missed: bool,
     /// Whether the last poll of many has found several entries.
     has_found_several: bool,
@@ -209,8 +209,12 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     /// Copies an entry and releases its slot. Returns whether there was one.
     #[inline(always)]
     fn take_one(&mut self, out: &mut E) -> bool {
-        let is_published = self.copy_one(out);
+        // SAFETY: as in `copy`.
+        let is_published = unsafe { self.next.read(out) };
+        // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
         if is_published {
+            self.position = self.position.wrapping_add(1);
+            self.ring.step(&mut self.next, self.position);
             self.release();
         }
         is_published
@@ -256,19 +260,6 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         let count = unsafe { M::Access::read_run(&self.ring, self.position, out) };
         self.pass(count);
         count
-    }
-
-    /// [`copy`](Self::copy) of one entry. Returns whether there was one.
-    #[inline(always)]
-    fn copy_one(&mut self, out: &mut E) -> bool {
-        // SAFETY: as in `copy`.
-        let is_published = unsafe { self.next.read(out) };
-        // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
-        if is_published {
-            self.position = self.position.wrapping_add(1);
-            self.ring.step(&mut self.next, self.position);
-        }
-        is_published
     }
 
     /// Goes on behind so many entries. Their slots are not [released](Self::release) yet.

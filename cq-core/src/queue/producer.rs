@@ -10,7 +10,7 @@ use super::completion::Completion;
 use super::end::{BatchError, DroppedError, End, Ends, PushError};
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
-use super::slot::{Access, Memory, Own};
+use super::slot::{Memory, Own};
 use super::tail::Tail;
 use crate::entry::Entry;
 use crate::sync;
@@ -250,7 +250,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
         completion: &impl Completion<E>,
         refuse: impl FnOnce(&mut Self) -> X,
     ) -> Result<(), X> {
-        if self.free(1) == 0 {
+        if self.reload(1) == 0 {
             return Err(refuse(self));
         }
         self.store(completion);
@@ -263,21 +263,13 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
         self.tail.free() < wanted as Position || self.ends().refuses()
     }
 
-    /// The number of free slots, at most `wanted`. Reloads the head if the cached limit leaves fewer.
-    #[inline(always)]
-    fn free(&mut self, wanted: usize) -> usize {
-        if self.is_short_of(wanted) {
-            self.reload_limit();
-        }
-        wanted.min(self.tail.free() as usize)
-    }
-
-    /// Updates the limit. A queue that has ended has no free slots.
+    /// Updates the limit. Returns the number of free slots, at most `wanted`; a queue that has ended has none.
     #[cold]
     #[inline(never)]
-    fn reload_limit(&mut self) {
+    fn reload(&mut self, wanted: usize) -> usize {
         let free = if self.ends().end().is_some() { 0 } else { self.free_reloaded() };
         self.tail = self.tail.with_free(free);
+        wanted.min(free as usize)
     }
 
     fn free_reloaded(&mut self) -> Position {
@@ -306,13 +298,12 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     // Not inlined, so that a function that pushes either way saves no registers for this one where it pushes one entry.
     #[inline(never)]
     fn write_fitting<T: Completion<E>>(&mut self, batch: &[T]) -> usize {
-        let stored = &batch[..self.free(batch.len())];
-        if !stored.is_empty() {
-            // SAFETY: as in `store`; all these positions are before the limit.
-            unsafe { self.ring.write_all(self.tail.position(), stored) };
-            self.tail = self.tail.after(stored.len() as Position);
-        }
-        stored.len()
+        let wanted = batch.len();
+        let count = if self.is_short_of(wanted) { self.reload(wanted) } else { wanted };
+        // SAFETY: as in `store`; all these positions are before the limit.
+        unsafe { self.ring.write_all(self.tail.position(), &batch[..count]) };
+        self.tail = self.tail.after(count as Position);
+        count
     }
 
     /// Raises the event if the consumer armed for one of the first entries, which are stored.
@@ -352,54 +343,6 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
 
     fn ends(&self) -> &Ends {
         &self.control.alerts.ends
-    }
-}
-
-/// How entries are written.
-impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
-    /// Writes and publishes an entry.
-    ///
-    /// # Safety
-    /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
-    #[inline(always)]
-    pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion<E>) {
-        let place = self.place(position);
-        A::keep_tag(self.beside(), self.index(position), completion.tag());
-        // SAFETY: the caller owns the slot.
-        unsafe { place.write(completion.entry()) };
-        place.publish(completion.entry());
-    }
-
-    /// Writes entries to the slots from `position` on, and publishes the first one last: the consumer polls that
-    /// slot, and once it is published takes the cache lines of the following ones away from the producer.
-    ///
-    /// # Safety
-    /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
-    #[inline(always)]
-    pub(super) unsafe fn write_all<T: Completion<E>>(&self, position: Position, completions: &[T]) {
-        let [first, others @ ..] = completions else { return };
-        let next = position.wrapping_add(1);
-        let span = self.span(next, others.len());
-        let (now, later) = others.split_at(span.len());
-        // SAFETY: the caller owns these slots.
-        unsafe {
-            A::write_span(&span, now);
-            if !later.is_empty() {
-                self.write_rest(next.wrapping_add(now.len() as Position), later);
-            }
-            self.write(position, first);
-        }
-    }
-
-    /// Writes entries to the slots from `position` on, whose index is 0.
-    ///
-    /// # Safety
-    /// As of [`write_all`](Self::write_all).
-    #[cold]
-    #[inline(never)]
-    unsafe fn write_rest<T: Completion<E>>(&self, position: Position, completions: &[T]) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { A::write_span(&self.span(position, completions.len()), completions) };
     }
 }
 

@@ -140,6 +140,54 @@ pub trait Access<E>: fmt::Debug + 'static {
     }
 }
 
+/// How entries are written.
+impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
+    /// Writes and publishes an entry.
+    ///
+    /// # Safety
+    /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion<E>) {
+        let place = self.place(position);
+        A::keep_tag(self.beside(), self.index(position), completion.tag());
+        // SAFETY: the caller owns the slot.
+        unsafe { place.write(completion.entry()) };
+        place.publish(completion.entry());
+    }
+
+    /// Writes entries to the slots from `position` on, and publishes the first one last: the consumer polls that
+    /// slot, and once it is published takes the cache lines of the following ones away from the producer.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
+    #[inline(always)]
+    pub(super) unsafe fn write_all<T: Completion<E>>(&self, position: Position, completions: &[T]) {
+        let [first, others @ ..] = completions else { return };
+        let next = position.wrapping_add(1);
+        let span = self.span(next, others.len());
+        let (now, later) = others.split_at(span.len());
+        // SAFETY: the caller owns these slots.
+        unsafe {
+            A::write_span(&span, now);
+            if !later.is_empty() {
+                self.write_rest(next.wrapping_add(now.len() as Position), later);
+            }
+            self.write(position, first);
+        }
+    }
+
+    /// Writes entries to the slots from `position` on, whose index is 0.
+    ///
+    /// # Safety
+    /// As of [`write_all`](Self::write_all).
+    #[cold]
+    #[inline(never)]
+    unsafe fn write_rest<T: Completion<E>>(&self, position: Position, completions: &[T]) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { A::write_span(&self.span(position, completions.len()), completions) };
+    }
+}
+
 /// Where the generations of a queue's own memory are.
 pub trait Generation<E>: Access<E, Slot = Slot<E>> {
     /// What is stored beside one slot.

@@ -27,17 +27,6 @@ pub struct Functions {
     receive: unsafe extern "C" fn(NonNull<Opaque>, *mut Wc, count: u32) -> u32,
 }
 
-unsafe extern "C" {
-    #[cfg(feature = "rigtorp")]
-    safe static cq_bench_rigtorp: Functions;
-    #[cfg(feature = "dpdk")]
-    safe static cq_bench_rte_ring_one: Functions;
-    #[cfg(feature = "dpdk")]
-    safe static cq_bench_rte_ring_zc: Functions;
-    #[cfg(feature = "dpdk")]
-    safe static cq_bench_rte_ring_many: Functions;
-}
-
 /// Which of them.
 pub trait Which: 'static {
     /// What the reports call it.
@@ -46,44 +35,40 @@ pub trait Which: 'static {
     const FUNCTIONS: fn() -> &'static Functions;
 }
 
-/// `rigtorp::SPSCQueue`, one entry at a time.
-#[cfg(feature = "rigtorp")]
-pub enum RigtorpCpp {}
+/// Declares queues of C, each with its name and its functions.
+macro_rules! queues {
+    ($($(#[$meta:meta])+ $queue:ident = $name:literal, $functions:ident;)+) => {
+        $(
+            $(#[$meta])+
+            pub enum $queue {}
 
-#[cfg(feature = "rigtorp")]
-impl Which for RigtorpCpp {
-    const NAME: &'static str = "rigtorp (C++)";
-    const FUNCTIONS: fn() -> &'static Functions = || &cq_bench_rigtorp;
+            $(#[$meta])+
+            impl Which for $queue {
+                const NAME: &'static str = $name;
+                const FUNCTIONS: fn() -> &'static Functions = || &$functions;
+            }
+
+            unsafe extern "C" {
+                $(#[$meta])+
+                safe static $functions: Functions;
+            }
+        )+
+    };
 }
 
-/// DPDK's `rte_ring` for one thread on each side. It holds one entry less than it has slots.
-#[cfg(feature = "dpdk")]
-pub enum RteRing {}
-
-#[cfg(feature = "dpdk")]
-impl Which for RteRing {
-    const NAME: &'static str = "rte_ring";
-    const FUNCTIONS: fn() -> &'static Functions = || &cq_bench_rte_ring_one;
-}
-
-/// The same by its zero-copy functions.
-#[cfg(feature = "dpdk")]
-pub enum RteRingZc {}
-
-#[cfg(feature = "dpdk")]
-impl Which for RteRingZc {
-    const NAME: &'static str = "rte_ring zero-copy";
-    const FUNCTIONS: fn() -> &'static Functions = || &cq_bench_rte_ring_zc;
-}
-
-/// DPDK's `rte_ring` for several threads.
-#[cfg(feature = "dpdk")]
-pub enum RteRingMp {}
-
-#[cfg(feature = "dpdk")]
-impl Which for RteRingMp {
-    const NAME: &'static str = "rte_ring mp";
-    const FUNCTIONS: fn() -> &'static Functions = || &cq_bench_rte_ring_many;
+queues! {
+    /// `rigtorp::SPSCQueue`, one entry at a time.
+    #[cfg(feature = "rigtorp")]
+    RigtorpCpp = "rigtorp (C++)", cq_bench_rigtorp;
+    /// DPDK's `rte_ring` for one thread on each side. It holds one entry less than it has slots.
+    #[cfg(feature = "dpdk")]
+    RteRing = "rte_ring", cq_bench_rte_ring_one;
+    /// The same by its zero-copy functions.
+    #[cfg(feature = "dpdk")]
+    RteRingZc = "rte_ring zero-copy", cq_bench_rte_ring_zc;
+    /// DPDK's `rte_ring` for several threads.
+    #[cfg(feature = "dpdk")]
+    RteRingMp = "rte_ring mp", cq_bench_rte_ring_many;
 }
 
 /// A queue of C.
@@ -146,17 +131,17 @@ impl<W> Receiver for Side<'_, W> {
     }
 }
 
-/// Entries where they lie.
+/// Entries where they lie, in two slices where the memory wraps.
 #[cfg(feature = "dpdk")]
 #[repr(C)]
-struct Pieces {
-    pieces: [*const Wc; 2],
+struct Slices {
+    starts: [*const Wc; 2],
     counts: [u32; 2],
 }
 
 #[cfg(feature = "dpdk")]
 unsafe extern "C" {
-    fn cq_bench_rte_ring_look(ring: NonNull<Opaque>, most: u32) -> Pieces;
+    fn cq_bench_rte_ring_look(ring: NonNull<Opaque>, most: u32) -> Slices;
     fn cq_bench_rte_ring_take(ring: NonNull<Opaque>, count: u32);
 }
 
@@ -165,14 +150,14 @@ impl Reader for Side<'_, RteRingZc> {
     #[inline(always)]
     fn read(&mut self, most: usize, mut see: impl FnMut(&[Wc])) -> usize {
         // SAFETY: the queue lives while it is borrowed, and is a `RteRingZc`.
-        let Pieces { pieces, counts } = unsafe { cq_bench_rte_ring_look(self.0, most as u32) };
+        let Slices { starts, counts } = unsafe { cq_bench_rte_ring_look(self.0, most as u32) };
         let [first, second] = counts;
         if first == 0 {
             return 0;
         }
-        for (piece, count) in pieces.into_iter().zip(counts).filter(|&(_, count)| count > 0) {
+        for (start, count) in starts.into_iter().zip(counts).filter(|&(_, count)| count > 0) {
             // SAFETY: so many entries lie there, which were sent, and they are taken only below.
-            see(unsafe { slice::from_raw_parts(piece, count as usize) });
+            see(unsafe { slice::from_raw_parts(start, count as usize) });
         }
         // SAFETY: so many were shown.
         unsafe { cq_bench_rte_ring_take(self.0, first + second) };

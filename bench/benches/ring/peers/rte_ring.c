@@ -83,25 +83,25 @@ static unsigned int receive_zc(struct rte_ring *ring, void *entries, unsigned in
 	return count;
 }
 
-/* Where up to `most` entries lie, in one piece or two. If there are any, they are taken next. */
-struct pieces {
+/* Where up to `most` entries lie, in two slices where the memory wraps. If there are any, they are taken next. */
+struct slices {
 	const void *first, *second;
 	unsigned int first_count, second_count;
 };
 
-struct pieces cq_bench_rte_ring_look(struct rte_ring *ring, unsigned int most)
+struct slices cq_bench_rte_ring_look(struct rte_ring *ring, unsigned int most)
 {
 	struct rte_ring_zc_data at;
 	unsigned int count = rte_ring_dequeue_zc_burst_elem_start(ring, ENTRY, most, &at, NULL);
-	struct pieces pieces = { 0 };
+	struct slices slices = { 0 };
 
 	if (count > 0) {
-		pieces.first = at.ptr1;
-		pieces.first_count = at.n1;
-		pieces.second = at.ptr2;
-		pieces.second_count = count - at.n1;
+		slices.first = at.ptr1;
+		slices.first_count = at.n1;
+		slices.second = at.ptr2;
+		slices.second_count = count - at.n1;
 	}
-	return pieces;
+	return slices;
 }
 
 void cq_bench_rte_ring_take(struct rte_ring *ring, unsigned int count)

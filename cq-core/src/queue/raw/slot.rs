@@ -90,7 +90,7 @@ impl Access<Wc> for Shared {
 
     #[inline(always)]
     fn placed(generation: u16) -> Word {
-        Padding::placed_in_word(generation)
+        <Padding as Access<Wc>>::placed(generation)
     }
 
     #[inline(always)]

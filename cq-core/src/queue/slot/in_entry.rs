@@ -66,13 +66,7 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
     }
 
     /// The bits of the word that are the generation's.
-    const FIELD: Word = Self::placed_in_word(Self::MOST);
-
-    /// A generation where it is in the word.
-    #[inline(always)]
-    pub(in crate::queue) const fn placed_in_word(generation: u16) -> Word {
-        (generation as Word) << Self::SHIFT
-    }
+    const FIELD: Word = (Self::MOST as Word) << Self::SHIFT;
 
     /// Returns `word` with its spare bits replaced by `generation`.
     #[inline(always)]
@@ -171,7 +165,7 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
 
     #[inline(always)]
     fn placed(generation: u16) -> Word {
-        Self::placed_in_word(generation)
+        Word::from(generation) << Self::SHIFT
     }
 
     #[inline(always)]

@@ -31,6 +31,7 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
     one.push_batch(&[0, 1].map(send)).unwrap();
     other.push(&send(2)).unwrap();
     assert_eq!(one.measure_high_water(), 3, "now");
+    assert!(!consumer.is_empty());
     consumer.poll_into(&mut [Wc::default(); 2]).unwrap();
     // It has seen one free slot: it looks, and finds one completion before its own.
     other.push_batch(&[3, 4, 5].map(send)).unwrap();
@@ -43,6 +44,7 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
     other.push_batch(&[6, 7, 8, 9].map(send)).unwrap();
     assert_eq!(other.push(&send(10)), Err(PushError::Full));
     consumer.poll_into(&mut [Wc::default(); 4]).unwrap();
+    assert!(consumer.is_empty());
     assert_eq!(other.measure_high_water(), 4, "found when it was full, though nobody asked");
 }
 
