@@ -127,7 +127,7 @@ impl<T: Arm> CompletionQueue<T> {
         if count == 0 && !buffer.is_empty() {
             count = self.look(buffer, 0, Some(on))?;
         }
-        Ok(&buffer[..count])
+        Ok(first(buffer, count))
     }
 
     /// Takes up to `buffer.len()` completions. Sleeps on `channel` until there is at least one. Returns an empty slice
@@ -219,7 +219,12 @@ pub(crate) fn wait_with<'r, E, C: Block>(
         }
         break;
     }
-    Ok(&buffer[..count])
+    Ok(first(buffer, count))
+}
+
+/// The first completions, of which there are so many. No panic is compiled in for more.
+fn first<E>(buffer: &[E], count: usize) -> &[E] {
+    &buffer[..count.min(buffer.len())]
 }
 
 /// The most events that are taken at a time. If one is left, the next sleep returns at once.

@@ -109,7 +109,7 @@ use core::fmt;
 use core::sync::atomic::Ordering::AcqRel;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-pub(crate) use self::plain::{LOADS_AHEAD, Tracked, copy_in_order, copy_out, hold_loads};
+pub(crate) use self::plain::{LOADS_AHEAD, Tracked, copy_entry, copy_in_order, hold_loads};
 use self::site::at;
 pub(crate) use crate::{array_of, const_unless_loom};
 
@@ -155,6 +155,9 @@ cfg_if::cfg_if! {
         pub type Word = u32;
     }
 }
+
+/// Whether the target has no words of 64 bits, as a microcontroller. There instructions and flash count, not cache lines.
+pub(crate) const IS_SMALL: bool = size_of::<Word>() < size_of::<u64>();
 
 /// Publishes an entry: stores the word that has its generation, after all the others.
 #[inline(always)]

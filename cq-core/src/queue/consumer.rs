@@ -1,6 +1,8 @@
 //! The consumer: a poll, from the check of the next slot to the release of slots; and arming.
 #![allow(unsafe_code)]
 
+use core::mem::MaybeUninit;
+
 use super::Alerts;
 use super::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel};
 use super::end::{ByConsumer, End, Ends};
@@ -29,7 +31,7 @@ pub struct Consumer<'a, E: Entry = Wc, C = NoChannel, M: Memory<E> = Own> {
     channel: C,
     position: Position,
     /// The place at `position`, cached for empty polls. Once the end was reported, one that is never published.
-    next: Place<'a, E, M::Access>,
+    pub(super) next: Place<'a, E, M::Access>,
     released: Position,
     lag: Position,
     promised: u32,
@@ -150,19 +152,30 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         most: usize,
         mut take: impl FnMut(&mut Self) -> usize,
     ) -> Result<usize, PollError> {
-        if self.next.is_published() {
+        // `take` checks one slot as fast as this does.
+        if most == 1 || self.next.is_published() {
             self.approach(most);
-            return Ok(take(self));
+            match take(self) {
+                0 => {}
+                count => return Ok(count),
+            }
         }
-        if self.misses() { Ok(0) } else { self.last_entries(most, take) }
+        // Of one entry at most, the compiler is to know that there is no other.
+        if self.misses() { Ok(0) } else { Ok(self.last_entries(most, take)?.min(most)) }
     }
 
     /// Polls while the queue runs; `None` if there is nothing to poll and the queue has ended.
     #[inline(always)]
     pub(super) fn poll_running(&mut self, out: &mut [E]) -> Option<usize> {
-        if let [one] = out {
+        if sync::IS_SMALL {
+            match self.take_each(out) {
+                0 => {}
+                count => return Some(count),
+            }
+        } else if let [one] = out {
             // Copying one entry has its own check.
-            if self.take_one(one) {
+            // SAFETY: it is an entry.
+            if unsafe { self.take_one(one) } {
                 return Some(1);
             }
         } else if self.next.is_published() {
@@ -207,22 +220,58 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     }
 
     /// Copies an entry and releases its slot. Returns whether there was one.
+    ///
+    /// # Safety
+    /// An entry can be written to `out`.
     #[inline(always)]
-    fn take_one(&mut self, out: &mut E) -> bool {
-        // SAFETY: as in `copy`.
-        let is_published = unsafe { self.next.read(out) };
-        // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
+    unsafe fn take_one(&mut self, out: *mut E) -> bool {
+        // SAFETY: guaranteed by the caller.
+        let is_published = unsafe { self.copy_one(out) };
         if is_published {
-            self.position = self.position.wrapping_add(1);
-            self.ring.step(&mut self.next, self.position);
             self.release();
         }
         is_published
     }
 
+    /// Copies an entry. Returns whether there was one.
+    ///
+    /// # Safety
+    /// An entry can be written to `out`.
+    #[inline(always)]
+    unsafe fn copy_one(&mut self, out: *mut E) -> bool {
+        // SAFETY: as in `copy`. Guaranteed by the caller.
+        let is_published = unsafe { self.next.read(out) };
+        // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
+        if is_published {
+            self.position = self.position.wrapping_add(1);
+            self.ring.step(&mut self.next, self.position);
+        }
+        is_published
+    }
+
+    /// Copies the published entries one by one, and releases their slots. Returns their number.
+    #[inline(always)]
+    fn take_each(&mut self, out: &mut [E]) -> usize {
+        let mut count = 0;
+        for entry in out {
+            // SAFETY: it is an entry.
+            if !unsafe { self.copy_one(entry) } {
+                break;
+            }
+            count += 1;
+        }
+        if count > 0 {
+            self.release();
+        }
+        count
+    }
+
     /// Copies the published entries and releases their slots. Not inlined, so that a poll of an empty queue saves no registers.
     #[inline(never)]
     pub(super) fn take(&mut self, out: &mut [E]) -> usize {
+        if sync::IS_SMALL {
+            return self.take_each(out);
+        }
         self.approach(out.len());
         let count = self.copy(out);
         self.release();
@@ -266,7 +315,11 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     #[inline(always)]
     pub(super) fn pass(&mut self, entries: usize) {
         self.position = self.position.wrapping_add(entries as Position);
-        self.next = self.ring.place(self.position);
+        if sync::IS_SMALL && entries == 1 {
+            self.ring.step(&mut self.next, self.position);
+        } else {
+            self.next = self.ring.place(self.position);
+        }
         if sync::LOADS_AHEAD {
             self.has_found_several = entries > 1;
         }
@@ -276,7 +329,7 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
     #[inline(always)]
     pub(super) fn release(&mut self) {
         // Without a lag, `released` is not stored: one store less before the head, which the producer waits for.
-        if self.lag == 0 {
+        if sync::IS_SMALL || self.lag == 0 {
             self.head.release(self.position);
         } else if self.position.wrapping_sub(self.released) > self.lag {
             self.head.release(self.position);
@@ -347,6 +400,18 @@ impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
     }
 
     #[inline]
+    fn pop(&mut self) -> Result<Option<E>, PollError> {
+        let mut one = MaybeUninit::uninit();
+        let at = one.as_mut_ptr();
+        // SAFETY: there is space for an entry.
+        let take = move |this: &mut Self| unsafe { this.take_one(at) };
+        let is_taken = take(self)
+            || !self.misses() && self.last_entries(1, move |this| take(this).into())? > 0;
+        // SAFETY: an entry was written if one was taken.
+        Ok(is_taken.then(|| unsafe { one.assume_init() }))
+    }
+
+    #[inline]
     fn holds_more_than(&self, count: usize) -> bool {
         let nth = || self.ring.place(self.position.wrapping_add(count as Position));
         count < self.ring.storage() && nth().is_published()
@@ -375,8 +440,11 @@ impl<E: Entry, C, M: Memory<E>> Drop for Consumer<'_, E, C, M> {
 }
 
 /// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
-/// those that are used.
+/// those that are used. None on a small target, where that spares no cache line.
 pub(super) const fn lag(used: usize, promised: u32) -> Position {
+    if sync::IS_SMALL {
+        return 0;
+    }
     let slack = (used as Position).saturating_sub(promised as Position);
     let quarter = used as Position / 4;
     if slack < quarter { slack } else { quarter }

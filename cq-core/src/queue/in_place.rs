@@ -7,6 +7,7 @@ use core::slice;
 
 use super::channel::NoChannel;
 use super::consumer::Consumer;
+use super::slot::Slot;
 use crate::entry::Entry;
 use crate::transport::PollError;
 use crate::wc::Wc;
@@ -67,8 +68,19 @@ impl<'a, E: Entry, C> Consumer<'a, E, C> {
     /// The queue has ended, and everything stored has been taken ([O3](crate::contract#o3)).
     #[inline(always)]
     pub fn poll_in_place(&mut self, most: usize) -> Result<InPlace<'_, 'a, E, C>, PollError> {
-        let count = self.poll_by(most, |this| this.ring.published(this.position(), most))?;
+        let count = self.poll_by(most, move |this| this.published(most))?;
         Ok(InPlace { consumer: self, count })
+    }
+}
+
+impl<E: Entry, C> Consumer<'_, E, C> {
+    /// How many entries are published, at most `most`, by loads with Acquire.
+    #[inline(always)]
+    fn published(&self, most: usize) -> usize {
+        match most {
+            1 => self.next.is_readable().into(),
+            most => self.ring.published(self.position(), most),
+        }
     }
 }
 
@@ -93,7 +105,13 @@ impl<E: Entry, C> InPlace<'_, '_, E, C> {
     pub fn as_slices(&self) -> (&[E], &[E]) {
         // SAFETY: the consumer is borrowed, so it is the only one, and releases nothing. `published` has acquired that these
         // slots are published.
-        unsafe { self.consumer.ring.entries(self.consumer.position(), self.count) }
+        unsafe {
+            match self.count {
+                // A batch of one, or of none, needs no position.
+                0 | 1 => (Slot::entries(self.consumer.next.slot.run(0, self.count)), &[]),
+                count => self.consumer.ring.entries(self.consumer.position(), count),
+            }
+        }
     }
 
     /// The entries, oldest first.

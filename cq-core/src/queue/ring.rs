@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
+use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -92,7 +93,7 @@ impl<'a, T> Ref<'a, T> {
     /// # Safety
     /// As of [`after`](Self::after), for all of them.
     #[inline(always)]
-    const unsafe fn run<'s>(self, first: usize, count: usize) -> &'s [T]
+    pub(super) const unsafe fn run<'s>(self, first: usize, count: usize) -> &'s [T]
     where
         'a: 's,
     {
@@ -190,6 +191,9 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     #[inline(always)]
     fn generation(&self, position: Position) -> Word {
         let top = 1 << (A::BITS - 1);
+        // SAFETY: a word has more bits than the number of slots, which is at most `MAX_STORAGE`. Known to the compiler, this spares
+        // a mask.
+        unsafe { assert_unchecked(self.shift < Word::BITS) };
         A::placed((position >> self.shift) as u16 & (top - 1) | top)
     }
 
@@ -258,12 +262,25 @@ impl<E: Entry, A: Generation<E>> Ring<'_, E, A> {
     /// As of [`Slot::entries`].
     #[inline(always)]
     pub(super) unsafe fn entries(&self, position: Position, count: usize) -> (&[E], &[E]) {
+        let first = self.index(position);
+        if count > self.storage() - first {
+            // SAFETY: guaranteed by the caller.
+            return unsafe { self.entries_around(position, count) };
+        }
+        // SAFETY: `first + count` is at most the number of slots (`new`). Guaranteed by the caller.
+        unsafe { (Slot::entries(self.first.run(first, count)), &[]) }
+    }
+
+    /// The same, where the memory wraps.
+    ///
+    /// # Safety
+    /// As of [`Slot::entries`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn entries_around(&self, position: Position, count: usize) -> (&[E], &[E]) {
         let first = self.span(position, count).slots;
-        // Mostly there is one, and a branch is faster than a span of nothing.
-        let second = match count - first.len() {
-            0 => &[],
-            more => self.span(position.wrapping_add(first.len() as Position), more).slots,
-        };
+        let behind = position.wrapping_add(first.len() as Position);
+        let second = self.span(behind, count - first.len()).slots;
         // SAFETY: guaranteed by the caller.
         unsafe { (Slot::entries(first), Slot::entries(second)) }
     }
@@ -284,6 +301,16 @@ pub(super) struct Place<'a, E: Entry, A: Access<E>> {
     pub(super) generation: Word,
 }
 
+crate::copied!([E: Entry, A: Access<E>] Place<'_, E, A>);
+
+impl<E: Entry, A: Generation<E>> Place<'_, E, A> {
+    /// Whether the entry is published, by a load with Acquire: it may be read in place.
+    #[inline(always)]
+    pub(super) fn is_readable(&self) -> bool {
+        A::difference(&self.slot, self.mark, self.generation) & A::DIFFERS == 0
+    }
+}
+
 impl<E: Entry, A: Access<E>> Place<'_, E, A> {
     /// Whether the entry is published.
     #[inline(always)]
@@ -296,7 +323,7 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
     /// # Safety
     /// As of [`Access::read`].
     #[inline(always)]
-    pub(super) unsafe fn read(&self, out: &mut E) -> bool {
+    pub(super) unsafe fn read(&self, out: *mut E) -> bool {
         // SAFETY: guaranteed by the caller.
         unsafe { A::read(&self.slot, self.mark, self.generation, out) }
     }
@@ -306,15 +333,15 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
     /// # Safety
     /// As of [`Access::write`].
     #[inline(always)]
-    pub(super) unsafe fn write(&self, entry: &E) {
+    pub(super) unsafe fn write(&self, entry: &E) -> Word {
         // SAFETY: guaranteed by the caller.
-        unsafe { A::write(&self.slot, self.mark, entry) };
+        unsafe { A::write(&self.slot, self.mark, entry) }
     }
 
     /// Publishes the entry that was [written](Self::write).
     #[inline(always)]
-    pub(super) fn publish(&self, entry: &E) {
-        A::publish(&self.slot, self.mark, entry, self.generation);
+    pub(super) fn publish(&self, word: Word) {
+        A::publish(&self.slot, self.mark, word, self.generation);
     }
 
     /// The same slot with a generation that is never published.
@@ -368,7 +395,8 @@ impl<'r, E: Entry, A: Access<E>> Span<'r, E, A> {
         };
         let is_none = |differences: Word| differences & A::DIFFERS == 0;
         let mut count = 0;
-        while self.len() - count >= TOGETHER
+        while !sync::IS_SMALL
+            && self.len() - count >= TOGETHER
             && is_none((0..TOGETHER).fold(0, |all, nth| all | difference(count + nth)))
         {
             count += TOGETHER;

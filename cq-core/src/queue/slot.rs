@@ -83,17 +83,18 @@ pub trait Access<E>: fmt::Debug + 'static {
     ///
     /// # Safety
     /// The caller is the producer that owns the slot, and has acquired that the consumer released it.
-    unsafe fn write(slot: &Self::Slot, mark: Self::Mark, entry: &E);
+    unsafe fn write(slot: &Self::Slot, mark: Self::Mark, entry: &E) -> Word;
 
     /// Publishes the entry that was [written](Self::write).
-    fn publish(slot: &Self::Slot, mark: Self::Mark, entry: &E, generation: Word);
+    fn publish(slot: &Self::Slot, mark: Self::Mark, word: Word, generation: Word);
 
-    /// Reads the entry if it is published in `generation`, which it loads with Acquire before all else. Returns
+    /// Reads the entry to `out` if it is published in `generation`, which it loads with Acquire before all else. Returns
     /// whether it is.
     ///
     /// # Safety
-    /// The caller is the only consumer, and has not released the slot since the entry was published.
-    unsafe fn read(slot: &Self::Slot, mark: Self::Mark, generation: Word, out: &mut E) -> bool;
+    /// The caller is the only consumer, and has not released the slot since the entry was published. An entry can be written to
+    /// `out`.
+    unsafe fn read(slot: &Self::Slot, mark: Self::Mark, generation: Word, out: *mut E) -> bool;
 
     /// [Writes](Self::write) and publishes entries, as many as the span has slots.
     ///
@@ -108,8 +109,8 @@ pub trait Access<E>: fmt::Debug + 'static {
         for ((index, place), completion) in span.places().zip(completions) {
             Self::keep_tag(span.beside, index, completion.tag());
             // SAFETY: the caller owns the slot.
-            unsafe { place.write(completion.entry()) };
-            place.publish(completion.entry());
+            let word = unsafe { place.write(completion.entry()) };
+            place.publish(word);
         }
     }
 
@@ -151,8 +152,8 @@ impl<E: Entry, A: Access<E>> Ring<'_, E, A> {
         let place = self.place(position);
         A::keep_tag(self.beside(), self.index(position), completion.tag());
         // SAFETY: the caller owns the slot.
-        unsafe { place.write(completion.entry()) };
-        place.publish(completion.entry());
+        let word = unsafe { place.write(completion.entry()) };
+        place.publish(word);
     }
 
     /// Writes entries to the slots from `position` on, and publishes the first one last: the consumer polls that

@@ -104,24 +104,25 @@ impl Access<Wc> for Shared {
     }
 
     #[inline(always)]
-    unsafe fn write(slot: &Slot, (): (), wc: &Wc) {
+    unsafe fn write(slot: &Slot, (): (), wc: &Wc) -> Word {
         slot.tracked.write();
         let words: &[Word; WORDS] = bytemuck::must_cast_ref(wc);
         words[..BODY].iter().zip(&slot.words).for_each(|(&from, to)| sync::store(to, from));
+        words[BODY]
     }
 
     #[inline(always)]
-    fn publish(slot: &Slot, (): (), wc: &Wc, generation: Word) {
-        let words: &[Word; WORDS] = bytemuck::must_cast_ref(wc);
-        sync::publish(&slot.words[BODY], Padding::with_generation(words[BODY], generation));
+    fn publish(slot: &Slot, (): (), word: Word, generation: Word) {
+        sync::publish(&slot.words[BODY], Padding::with_generation(word, generation));
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot, (): (), generation: Word, out: &mut Wc) -> bool {
+    unsafe fn read(slot: &Slot, (): (), generation: Word, out: *mut Wc) -> bool {
         let last = sync::observe(&slot.words[BODY]);
         let Some(last) = Padding::of_generation(last, generation) else { return false };
         slot.tracked.read();
-        let words: &mut [Word; WORDS] = bytemuck::must_cast_mut(out);
+        // SAFETY: guaranteed by the caller; the words of a completion are a completion.
+        let words = unsafe { &mut *out.cast::<[Word; WORDS]>() };
         words[..BODY].iter_mut().zip(&slot.words).for_each(|(to, from)| *to = sync::load(from));
         words[BODY] = last;
         true

@@ -47,26 +47,27 @@ impl<E: Pod> Access<E> for InArray {
     }
 
     #[inline(always)]
-    unsafe fn write(slot: &Slot<E>, mark: Self::Mark, entry: &E) {
+    unsafe fn write(slot: &Slot<E>, mark: Self::Mark, entry: &E) -> Word {
         mark.tracked.write();
         // SAFETY: no other thread accesses the entry until it is published. The consumer has released the slot, and this
         // thread has acquired that (guaranteed by the caller).
-        unsafe { slot.0.get().write(*entry) };
+        unsafe { sync::copy_entry(entry, slot.0.get()) };
+        0
     }
 
     #[inline(always)]
-    fn publish(_: &Slot<E>, mark: Self::Mark, _: &E, generation: Word) {
+    fn publish(_: &Slot<E>, mark: Self::Mark, _: Word, generation: Word) {
         sync::publish_u8(&mark.word, generation as u8);
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot<E>, mark: Self::Mark, generation: Word, out: &mut E) -> bool {
+    unsafe fn read(slot: &Slot<E>, mark: Self::Mark, generation: Word, out: *mut E) -> bool {
         if Self::difference(slot, mark, generation) != 0 {
             return false;
         }
         // SAFETY: `difference` has acquired that the entry is published, and no producer writes here again before the slot is
         // released, which only the caller does, and has not done (guaranteed by the caller).
-        *out = unsafe { *slot.0.get() };
+        unsafe { sync::copy_entry(slot.0.get(), out) };
         true
     }
 
@@ -80,8 +81,8 @@ impl<E: Pod> Access<E> for InArray {
             // SAFETY: the caller owns the slot.
             unsafe { place.write(completion.entry()) };
         }
-        for ((_, place), completion) in span.places().zip(completions) {
-            place.publish(completion.entry());
+        for (_, place) in span.places() {
+            place.publish(0);
         }
     }
 

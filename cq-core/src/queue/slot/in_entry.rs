@@ -89,6 +89,22 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
         bytemuck::must_cast_slice(slice::from_ref(entry))
     }
 
+    /// Copies all words but the one with the generation.
+    ///
+    /// # Safety
+    /// As of [`sync::copy_in_order`], for these words of two entries.
+    #[inline(always)]
+    unsafe fn copy_others<E: Pod>(from: *const E, to: *mut E) {
+        Self::check::<E>();
+        let (from, to, behind) = (from.cast::<Word>(), to.cast::<Word>(), Self::WORD + 1);
+        // SAFETY: guaranteed by the caller; an entry has no other words (`check`).
+        unsafe {
+            sync::copy_in_order(from, to, Self::WORD);
+            let words = size_of::<E>() / size_of::<Word>();
+            sync::copy_in_order(from.add(behind), to.add(behind), words - behind);
+        }
+    }
+
     /// The entry's words.
     #[inline(always)]
     fn words_mut<E: Pod>(entry: &mut E) -> &mut [Word] {
@@ -174,7 +190,8 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
     }
 
     #[inline(always)]
-    unsafe fn write(slot: &Slot<E>, _mark: Mark, entry: &E) {
+    unsafe fn write(slot: &Slot<E>, _mark: Mark, entry: &E) -> Word {
+        let word = Self::words(entry)[Self::WORD];
         #[cfg(loom)]
         {
             _mark.tracked.write();
@@ -182,35 +199,29 @@ impl<E: Pod, F: Field, const AT: usize, const MASK: u32> Access<E> for InEntry<F
             // SAFETY: as below.
             unsafe { slot.0.get().write(*entry) };
         }
-        let (words, to) = (Self::words(entry), slot.0.get().cast::<Word>());
-        // SAFETY: the slot has as many words. No other thread accesses these until the entry is published. The consumer has
-        // released the slot, and this thread has acquired that (guaranteed by the caller).
-        unsafe {
-            sync::copy_in_order(&words[..Self::WORD], to);
-            sync::copy_in_order(&words[Self::WORD + 1..], to.add(Self::WORD + 1));
-        }
+        // SAFETY: no other thread accesses these words until the entry is published. The consumer has released the slot, and
+        // this thread has acquired that (guaranteed by the caller).
+        unsafe { Self::copy_others(entry, slot.0.get()) };
+        word
     }
 
     #[inline(always)]
-    fn publish(slot: &Slot<E>, mark: Mark, entry: &E, generation: Word) {
-        let word = Self::words(entry)[Self::WORD];
+    fn publish(slot: &Slot<E>, mark: Mark, word: Word, generation: Word) {
         sync::publish(Self::word(slot, &mark), Self::with_generation(word, generation));
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot<E>, mark: Mark, generation: Word, out: &mut E) -> bool {
+    unsafe fn read(slot: &Slot<E>, mark: Mark, generation: Word, out: *mut E) -> bool {
         let word = sync::observe(Self::word(slot, &mark));
         let Some(word) = Self::of_generation(word, generation) else { return false };
         #[cfg(loom)]
         mark.tracked.read();
-        let (from, to) = (slot.0.get().cast::<Word>(), Self::words_mut(out));
-        // SAFETY: the slot has as many words. The entry is published, which this thread has acquired, and no producer writes
-        // here again before the slot is released, which only the caller does, and has not done (guaranteed by the caller).
+        // SAFETY: the entry is published, which this thread has acquired, and no producer writes here again before the slot is
+        // released, which only the caller does, and has not done (guaranteed by the caller).
         unsafe {
-            sync::copy_out(from, &mut to[..Self::WORD]);
-            sync::copy_out(from.add(Self::WORD + 1), &mut to[Self::WORD + 1..]);
+            Self::copy_others(slot.0.get(), out);
+            out.cast::<Word>().add(Self::WORD).write(word);
         }
-        to[Self::WORD] = word;
         true
     }
 }

@@ -242,6 +242,7 @@ fn o03_the_count_of_dropped_completions_saturates_below_what_means_closed() {
 #[test]
 fn the_control_says_what_was_released_and_the_layout_how_far_that_may_be_behind() {
     for (slots, promised, lag) in [(16, 16, 0), (16, 14, 2), (16, 8, 4), (16, 1, 4), (4, 5, 0)] {
+        let lag = if size_of::<Position>() < 8 { 0 } else { lag }; // none on a microcontroller
         assert_eq!(Layout { slots, tags: false, promised }.lag(), lag, "{promised} of {slots}");
     }
     for promised in [16, 14, 8] {

@@ -25,7 +25,8 @@ impl Shape {
 
     /// How many polled entries may stay unreleased: what is not promised, up to a quarter.
     fn lag(&self) -> u64 {
-        (self.limit() - u64::from(self.promised)).min(self.limit() / 4)
+        let quarter = if size_of::<Position>() < 8 { 0 } else { self.limit() / 4 };
+        (self.limit() - u64::from(self.promised)).min(quarter)
     }
 
     /// The position so many entries after the start.
