@@ -9,11 +9,17 @@ use crate::run::{self, Job, Stop, root};
 
 mod firmware;
 
-/// A board.
-pub const PACKAGES: &[&str] = &["qemu-system-arm"];
+/// Boards, and in the second package those with RISC-V.
+pub const PACKAGES: &[&str] = &["qemu-system-arm", "qemu-system-misc"];
 
-const TARGETS: [&str; 4] =
-    ["thumbv7em-none-eabihf", "thumbv6m-none-eabi", "aarch64-unknown-none", "x86_64-unknown-none"];
+const TARGETS: [&str; 6] = [
+    "thumbv7em-none-eabihf",
+    "thumbv6m-none-eabi",
+    "thumbv7m-none-eabi",
+    "riscv32imac-unknown-none-elf",
+    "aarch64-unknown-none",
+    "x86_64-unknown-none",
+];
 /// Has neither a compare-and-swap nor, with an allocator, `Arc`.
 const SMALL: &str = TARGETS[1];
 /// What firmware and its tests are made of.
@@ -26,12 +32,10 @@ const TARGET: &str = "target/bare-metal";
 /// Builds for every target, and runs the firmware.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::add_targets(job, &TARGETS)?;
-    let mut build = cargo(&["env"], "build", &TARGETS);
-    build.args(PACKAGES_OF_FIRMWARE).args(["--features", FEATURES]);
-    let without = artifacts::build(job, "cargo build for all targets", &mut build)?;
-    let mut build = cargo(&["env"], "build", &[SMALL]);
-    build.args(PACKAGES_OF_FIRMWARE).args(["--features", "cq-verbs/alloc"]);
-    let with = artifacts::build(job, "cargo build with alloc", &mut build)?;
+    let mut for_all = build(&TARGETS, FEATURES);
+    let without = artifacts::build(job, "cargo build for all targets", &mut for_all)?;
+    let mut for_small = build(&[SMALL], "cq-verbs/alloc");
+    let with = artifacts::build(job, "cargo build with alloc", &mut for_small)?;
     if !reads(&with, SMALL, "liballoc-")? {
         return Err(Stop::Failed("what is built with alloc does not read it".into()));
     }
@@ -62,6 +66,18 @@ fn note(metadata: &Path) -> PathBuf {
     metadata.with_file_name(name.trim_start_matches("lib")).with_extension("d")
 }
 
+/// Builds what firmware and its tests are made of.
+fn build(targets: &[&str], features: &str) -> Command {
+    let mut build = cargo(&["env"], "build", targets);
+    build.args(PACKAGES_OF_FIRMWARE).args(["--features", features]);
+    // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
+    build.env(
+        "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
+        "--cfg=portable_atomic_unsafe_assume_single_core",
+    );
+    build
+}
+
 /// Our cargo, started by this.
 fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
     let cargo = run::cargo(&[subcommand, "--locked"]);
@@ -71,11 +87,6 @@ fn cargo(launcher: &[&str], subcommand: &str, targets: &[&str]) -> Command {
     command.args(targets.iter().flat_map(|target| ["--target", target]));
     // What tunes builds for this machine is not for others.
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
-    command.env(
-        "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
-        "--cfg=portable_atomic_unsafe_assume_single_core",
-    );
     // The flag lets a stable compiler take -Z. Each target compiles code that clippy, which sees this machine's, does not.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zbinary-dep-depinfo", "-Zwarnings"]);
     command.args(["--config", "build.warnings='deny'", "--config", "profile.dev.debug=0"]);

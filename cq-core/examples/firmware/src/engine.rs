@@ -1,13 +1,12 @@
-//! The hardware, played by the SysTick timer: a DMA engine with two channels. Each channel executes a ring of
+//! The hardware, played by the timer: a DMA engine with two channels. Each channel executes a ring of
 //! descriptors in order, one each time that the timer expires. On a board there is no such file.
 
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use cortex_m::interrupt::{self, Mutex};
-use cortex_m::peripheral::syst::SystClkSource;
-use cortex_m::peripheral::{SCB, SYST};
-use cortex_m_rt::exception;
+use critical_section::Mutex;
+
+use crate::board::{Timer, pend_interrupt};
 
 /// The number of descriptors in the ring of a channel.
 pub const DESCRIPTORS: usize = 8;
@@ -25,7 +24,7 @@ pub const FAILED: u32 = 3;
 /// The memory that the engine reaches. The address of a word is its index.
 pub static MEMORY: [AtomicU32; 2 * DESCRIPTORS * WORDS] =
     [const { AtomicU32::new(0) }; 2 * DESCRIPTORS * WORDS];
-/// The channel that raises the interrupt, PendSV, each time that it has finished a descriptor.
+/// The channel that raises the interrupt each time that it has finished a descriptor.
 pub static INTERRUPTING: Channel = Channel::new(0, true);
 /// The channel that raises none.
 pub static SILENT: Channel = Channel::new(1, false);
@@ -65,44 +64,39 @@ impl Channel {
 
 /// The registers.
 struct Engine {
-    timer: SYST,
+    timer: Timer,
+    /// How long the execution of a descriptor takes.
+    cycles: u32,
     /// The position of the next descriptor, of each channel.
     next: [u32; 2],
 }
 
 /// Switches the engine on.
-pub fn power_on(mut timer: SYST) {
-    timer.set_clock_source(SystClkSource::Core);
-    timer.enable_interrupt();
-    interrupt::free(|cs| ENGINE.borrow(cs).replace(Some(Engine { timer, next: [0; 2] })));
+pub fn power_on() {
+    let engine = Engine { timer: Timer::take(), cycles: 0, next: [0; 2] };
+    critical_section::with(|cs| ENGINE.replace(cs, Some(engine)));
 }
 
 /// The doorbell: the engine looks at the rings after so many cycles, and executes a descriptor. It does so again each
 /// time that as many cycles have passed, until no descriptor is posted.
 pub fn ring_doorbell(cycles: u32) {
     with_engine(|engine| {
-        engine.timer.set_reload(cycles);
-        engine.start();
+        engine.cycles = cycles;
+        engine.timer.start(cycles);
     });
 }
 
-#[exception]
-fn SysTick() {
+/// The timer's interrupt.
+pub fn on_timer() {
     with_engine(|engine| {
-        engine.timer.disable_counter();
-        SCB::clear_pendst();
+        engine.timer.stop();
         if engine.execute_posted() {
-            engine.start();
+            engine.timer.start(engine.cycles);
         }
     });
 }
 
 impl Engine {
-    fn start(&mut self) {
-        self.timer.clear_current();
-        self.timer.enable_counter();
-    }
-
     /// Executes a descriptor of each channel. Returns whether another one is posted.
     fn execute_posted(&mut self) -> bool {
         let mut is_posted = false;
@@ -134,11 +128,11 @@ fn execute(channel: &Channel, position: u32) -> bool {
     };
     state.store(state_after, Release);
     if channel.interrupts {
-        SCB::set_pendsv();
+        pend_interrupt();
     }
     true
 }
 
 fn with_engine(access: impl FnOnce(&mut Engine)) {
-    interrupt::free(|cs| ENGINE.borrow(cs).borrow_mut().as_mut().map(access));
+    critical_section::with(|cs| ENGINE.borrow_ref_mut(cs).as_mut().map(access));
 }

@@ -1,4 +1,4 @@
-//! Firmware for any Cortex-M, in two parts. In the first, an interrupt handler serves a DMA engine and pushes what is
+//! Firmware in two parts. In the first, an interrupt handler serves a DMA engine and pushes what is
 //! finished to a static completion queue, in entries of 8 bytes; the main loop drains the queue, and sleeps while it is
 //! empty. It lets the queue overrun, and splits it again. In the second, the main loop polls the engine itself, without an
 //! interrupt. Every transfer is checked.
@@ -8,30 +8,23 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-mod dma;
-mod engine;
-mod transfers;
-
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use bytemuck::Zeroable;
-use cortex_m::interrupt::{self, Mutex};
-use cortex_m::peripheral::SCB;
-use cortex_m::{Peripherals, asm};
-use cortex_m_rt::{entry, exception};
-use cortex_m_semihosting::debug::{self, EXIT_SUCCESS};
-use cortex_m_semihosting::hprintln;
 use cq_core::channel::flag::{Flag, Raiser, Receiver, Sleeper};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
 use cq_core::transport::PollError;
-// A panic prints its message, and QEMU exits with status 1.
-use panic_semihosting as _;
+use critical_section::Mutex;
+use firmware::board::{self, entry};
+use firmware::dma::{Done, Finished};
+use firmware::engine::{self, DESCRIPTORS, INTERRUPTING, SILENT};
+use firmware::transfers::Transfers;
+use semihosting::{println, process};
+use static_cell::ConstStaticCell;
 
-use crate::dma::{Done, Finished};
-use crate::engine::{DESCRIPTORS, INTERRUPTING, SILENT};
-use crate::transfers::Transfers;
+firmware::interrupts!(timer: engine::on_timer, pended: on_interrupt);
 
 /// What the interrupt handler owns.
 struct Handler {
@@ -58,19 +51,17 @@ static SLEEPS: AtomicU32 = AtomicU32::new(0);
 static HANDLER: Mutex<RefCell<Option<Handler>>> = Mutex::new(RefCell::new(None));
 
 /// The engine's interrupt: descriptors are finished.
-#[exception]
-fn PendSV() {
-    interrupt::free(|cs| {
-        HANDLER.borrow(cs).borrow_mut().iter_mut().for_each(Handler::on_interrupt)
+fn on_interrupt() {
+    critical_section::with(|cs| {
+        HANDLER.borrow_ref_mut(cs).iter_mut().for_each(Handler::on_interrupt)
     });
 }
 
 impl Handler {
     fn on_interrupt(&mut self) {
-        let mut buffer = [Done::zeroed(); DESCRIPTORS];
-        if let Ok(batch) = self.finished.poll(&mut buffer) {
+        for done in self.finished.drain().flatten() {
             // An overrun is latched in the queue, and the main loop's poll reports it.
-            let _ = self.queue.push_batch_or_overrun(batch);
+            let _ = self.queue.push_or_overrun(&done);
         }
     }
 }
@@ -78,33 +69,32 @@ impl Handler {
 /// Splits the queue, and gives the handler its half.
 fn start(finished: CompletionQueue<Finished>, (queue, raiser): Parts) -> Cq {
     let (queue, consumer) = queue.split_with(raiser);
-    interrupt::free(|cs| HANDLER.borrow(cs).replace(Some(Handler { finished, queue })));
+    critical_section::with(|cs| HANDLER.replace(cs, Some(Handler { finished, queue })));
     CompletionQueue::new(consumer)
 }
 
 /// Splits a queue that has ended again. An interrupt that comes meanwhile pushes nothing, so another one follows.
 fn restart(cq: Cq) -> Cq {
-    let handler = interrupt::free(|cs| HANDLER.borrow(cs).take());
+    let handler = critical_section::with(|cs| HANDLER.take(cs));
     let Handler { finished, queue } = handler.expect("`start` has put it there");
     let parts = SoftCq::reunite(queue, cq.into_inner()).expect("the sides of one queue");
     let cq = start(finished, parts);
-    SCB::set_pendsv();
+    board::pend_interrupt();
     cq
 }
 
 /// Sleeps until an interrupt, unless an event is pending. With interrupts masked, none comes between the look and the WFI,
 /// and one that comes later ends the WFI; its handler runs when they are unmasked.
 fn sleep(events: &Receiver<'static>) {
-    interrupt::free(|_| {
+    critical_section::with(|_| {
         count(&LOOKS);
         if !events.is_pending() {
             count(&SLEEPS);
-            asm::dsb();
-            asm::wfi();
+            board::wait_for_interrupt();
         }
     });
     // The handler has run before the next look.
-    asm::isb();
+    board::take_interrupts();
 }
 
 /// Adds one. Only the main loop writes, so it needs no atomic addition.
@@ -203,30 +193,27 @@ fn run(mut main_loop: MainLoop) -> Result<(), WaitError> {
     in_bursts(&mut transfers, |transfers| main_loop.drain(transfers))?;
     let _main_loop = overrun(main_loop, &mut transfers)?;
     let (looks, sleeps) = (LOOKS.load(Relaxed), SLEEPS.load(Relaxed));
-    hprintln!("by interrupt: {transfers}; {looks} looks for an event, {sleeps} sleeps");
+    println!("by interrupt: {transfers}; {looks} looks for an event, {sleeps} sleeps");
 
     let mut transfers = Transfers::new(&SILENT);
     let mut engine = CompletionQueue::new(Finished::new(&SILENT));
     in_bursts(&mut transfers, |transfers| Ok(poll_engine(&mut engine, transfers)?))?;
-    hprintln!("polled: {transfers}");
+    println!("polled: {transfers}");
     Ok(())
 }
 
 #[entry]
 fn main() -> ! {
-    static mut QUEUE: SoftCq<16, Done> = SoftCq::of_entries();
-    static mut FLAG: Flag = Flag::new();
-    let peripherals = Peripherals::take().expect("nobody has taken them");
-    engine::power_on(peripherals.SYST);
+    static QUEUE: ConstStaticCell<SoftCq<16, Done>> = ConstStaticCell::new(SoftCq::of_entries());
+    static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
+    engine::power_on();
 
-    let (raiser, events) = FLAG.split();
-    let cq = start(CompletionQueue::new(Finished::new(&INTERRUPTING)), (QUEUE, raiser));
+    let (raiser, events) = FLAG.take().split();
+    let parts = (QUEUE.take(), raiser);
+    let cq = start(CompletionQueue::new(Finished::new(&INTERRUPTING)), parts);
 
     match run(MainLoop { cq, channel: events.sleeping(sleep) }) {
-        Ok(()) => debug::exit(EXIT_SUCCESS),
+        Ok(()) => process::exit(0),
         Err(error) => panic!("{error}"),
-    }
-    loop {
-        asm::wfi();
     }
 }
