@@ -67,7 +67,7 @@
 //! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
 //! | `portable-atomic` | what `async` needs on targets without compare-and-swap; with `--cfg portable_atomic_unsafe_assume_single_core`, or a critical section |
 //! | `serde` | `Serialize` and `Deserialize` for numbers, flags, keys, and the errors of a transport; not for completions, whose undefined fields have no values, nor for the errors of a queue |
-//! | `defmt` | `Format` for completions, numbers, keys and errors |
+//! | `defmt` | `Format` for completions, numbers, keys, positions, and every error |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]

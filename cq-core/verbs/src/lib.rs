@@ -54,7 +54,7 @@
 //! | `tokio` | `std`, `async` of `cq-core`, and on Unix `task` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: numbers, flags, attributes, capacities, endpoints and addresses of [`setup`], operations, SGEs, events, refused requests, and counts; not for requests, which borrow memory, and errors that hold texts of the program |
-//! | `defmt` | `defmt::Format` for what firmware logs: requests, events, errors and counts |
+//! | `defmt` | `defmt::Format` for what firmware logs: requests and what they return, attributes, events, every error without `std`, counts |
 //!
 //! # Errors and `std::io`
 //! With `std` each error converts to a `std::io::Error`, so that `?` returns it from a function of `io::Result`. The error is
