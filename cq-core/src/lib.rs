@@ -115,7 +115,8 @@ pub mod prelude {
     pub use crate::transport::{RegisterWaker as _, Signal as _};
 }
 pub mod queue;
-#[cfg(target_has_atomic = "32")]
+#[cfg(any(target_has_atomic = "32"))]
+// For targets with compare-and-swap. On others, share a CompletionQueue in a critical section.
 pub mod shared_cq;
 pub mod sync;
 pub mod transport;

@@ -74,7 +74,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod async_event;
-#[cfg(target_has_atomic = "32")]
+#[cfg(any(target_has_atomic = "32"))]
+// For targets with compare-and-swap. On others, count what is outstanding: see cq_core::guide::firmware.
 pub mod budget;
 #[doc(hidden)]
 pub mod causes;
@@ -124,7 +125,8 @@ pub mod sync;
 #[cfg(all(feature = "tokio", unix))]
 pub mod task;
 mod trace_event;
-#[cfg(target_has_atomic = "32")]
+#[cfg(any(target_has_atomic = "32"))]
+// For targets with compare-and-swap. On others, post through the ledgers: Sends and Receives of cq_verbs::ledger.
 pub mod tracked;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod wait_set;
