@@ -1,9 +1,25 @@
-//! `defmt::Format` of completions: the defined fields only, as `Debug` has them. Numbers and flags have theirs from `macros`,
-//! all others by deriving it.
+//! `defmt::Format` of completions: the defined fields only, as `Debug` has them; and of errors that return what was given,
+//! which need not have it. Numbers and flags have theirs from `macros`, all others by deriving it.
 
 use defmt::{Format, Formatter, write};
 
+use crate::queue::ReuniteError;
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+use crate::queue::mpsc::ResizeRingError;
 use crate::wc::{Completed, Wc};
+
+impl<P, C> Format for ReuniteError<P, C> {
+    fn format(&self, f: Formatter<'_>) {
+        write!(f, "ReuniteError");
+    }
+}
+
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+impl<E: crate::entry::Entry> Format for ResizeRingError<'_, E> {
+    fn format(&self, f: Formatter<'_>) {
+        write!(f, "ResizeRingError {{ why: {} }}", self.why);
+    }
+}
 
 impl Format for Wc {
     fn format(&self, f: Formatter<'_>) {

@@ -65,9 +65,9 @@
 //! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage; the traits of [`transport`] for `Box<T>` |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `Instant` as a [`Deadline`](transport::Deadline), the errors of a transport and of waiting as `std::io::Error` |
 //! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
-//! | `portable-atomic` | what `async` needs on targets without compare-and-swap; with `--cfg portable_atomic_unsafe_assume_single_core`, or a critical section |
+//! | `portable-atomic` | `async` with the atomics of [`portable-atomic`](https://docs.rs/portable-atomic) on every target. Without compare-and-swap it has them always, and the program enables that crate's `critical-section` or, on one core, `unsafe-assume-single-core` |
 //! | `serde` | `Serialize` and `Deserialize` for numbers, flags, keys, and the errors of a transport; not for completions, whose undefined fields have no values, nor for the errors of a queue |
-//! | `defmt` | `Format` for completions, numbers, keys and errors |
+//! | `defmt` | `Format` for completions, numbers, keys, positions, and every error |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
@@ -115,7 +115,8 @@ pub mod prelude {
     pub use crate::transport::{RegisterWaker as _, Signal as _};
 }
 pub mod queue;
-#[cfg(target_has_atomic = "32")]
+#[cfg(any(target_has_atomic = "32"))]
+// For targets with compare-and-swap. On others, share a CompletionQueue in a critical section.
 pub mod shared_cq;
 pub mod sync;
 pub mod transport;

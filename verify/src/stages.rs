@@ -180,7 +180,7 @@ pub static STAGES: [Stage; 22] = [
         .why("the suite is the specification: every rule on every transport, including a real driver")
         .shares(&[Shared::Guest, Shared::Checker]),
     Stage::new("bare-metal", 140, bare_metal::run)
-        .shows("cq-core builds for targets without an operating system, from core alone; the example firmware runs on Cortex-M and RISC-V in QEMU, under embassy and RTIC too, and hangs if it can lose a wake-up")
+        .shows("the libraries of firmware compile for Cortex-M, RISC-V and bare 64-bit targets with sets of features, without `alloc` from core alone; the example firmware runs on Cortex-M and RISC-V in QEMU, under embassy and RTIC too, and hangs if it can lose a wake-up")
         .why("one use of std or of a 64-bit atomic excludes firmware, and so does an interrupt that is missed")
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),

@@ -91,8 +91,9 @@ impl FlagChannel for WakerChannel {
 }
 
 /// A channel whose two sides own it.
-#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 #[must_use]
+#[cfg(all(feature = "alloc", any(target_has_atomic = "ptr")))]
+// For targets with compare-and-swap. On others, split a WakerChannel in a static.
 pub fn channel() -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
     let channel = Arc::new(WakerChannel::new());
     sides::sides(Arc::clone(&channel), channel)

@@ -48,6 +48,7 @@ impl<E: Entry> Completion<E> for E {
 /// # Ok::<(), cq_core::transport::PollError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Tagged {
     /// The completion.
     pub wc: Wc,

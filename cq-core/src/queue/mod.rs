@@ -135,10 +135,11 @@ mod channel;
 mod completion;
 mod consumer;
 mod end;
-#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+#[cfg(all(feature = "alloc", any(target_has_atomic = "ptr")))]
 mod heap;
 mod in_place;
-#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+#[cfg(all(any(target_has_atomic = "64"), not(cq_core_word32)))]
+// For targets with 64-bit atomics. On others, share a producer in a critical section: see cq_core::guide::firmware.
 pub mod mpsc;
 mod owner;
 mod producer;
@@ -160,7 +161,8 @@ pub use self::completion::{Completion, Tagged};
 pub use self::consumer::Consumer;
 use self::end::Ends;
 pub use self::end::{BatchError, DroppedError, End, PushError};
-#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+#[cfg(all(feature = "alloc", any(target_has_atomic = "ptr")))]
+// For targets with compare-and-swap. On others, put a SoftCq into a static: see cq_core::guide::firmware.
 pub use self::heap::HeapCq;
 pub use self::in_place::InPlace;
 use self::owner::Owner;

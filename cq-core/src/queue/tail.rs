@@ -23,6 +23,7 @@ use super::ring::Position;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Tail {
     position: Position,
     /// The position up to which slots were free when a producer last loaded the head.

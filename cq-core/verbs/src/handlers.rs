@@ -48,6 +48,7 @@ use cq_core::wc::Wc;
 ///
 /// See [the module](self) for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Then {
     /// It stays in the table.
     Keep,

@@ -136,6 +136,14 @@ impl<T> From<NotPostedError<T, Self>> for ReapError {
 
 cq_core::debug_of!([T, E: core::fmt::Debug] NotPostedError<T, E> { why });
 
+/// Without the token, which need not have it.
+#[cfg(feature = "defmt")]
+impl<T, E: defmt::Format> defmt::Format for NotPostedError<T, E> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "NotPostedError {{ why: {} }}", self.why);
+    }
+}
+
 /// How much of a list was posted, of the part for which a ledger has free slots.
 struct Posted {
     count: usize,

@@ -54,7 +54,7 @@
 //! | `tokio` | `std`, `async` of `cq-core`, and on Unix `task` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: numbers, flags, attributes, capacities, endpoints and addresses of [`setup`], operations, SGEs, events, refused requests, and counts; not for requests, which borrow memory, and errors that hold texts of the program |
-//! | `defmt` | `defmt::Format` for what firmware logs: requests, events, errors and counts |
+//! | `defmt` | `defmt::Format` for what firmware logs: requests and what they return, attributes, events, every error without `std`, counts |
 //!
 //! # Errors and `std::io`
 //! With `std` each error converts to a `std::io::Error`, so that `?` returns it from a function of `io::Result`. The error is
@@ -74,7 +74,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod async_event;
-#[cfg(target_has_atomic = "32")]
+#[cfg(any(target_has_atomic = "32"))]
+// For targets with compare-and-swap. On others, count what is outstanding: see cq_core::guide::firmware.
 pub mod budget;
 #[doc(hidden)]
 pub mod causes;
@@ -124,7 +125,8 @@ pub mod sync;
 #[cfg(all(feature = "tokio", unix))]
 pub mod task;
 mod trace_event;
-#[cfg(target_has_atomic = "32")]
+#[cfg(any(target_has_atomic = "32"))]
+// For targets with compare-and-swap. On others, post through the ledgers: Sends and Receives of cq_verbs::ledger.
 pub mod tracked;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod wait_set;

@@ -72,10 +72,12 @@ pub(crate) use self::members::Members;
 
 /// A completion queue of a set. No other queue of the set has the same, also if this one is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct QueueId(u64);
 
 /// A channel of a set. No other channel of the set has the same, also if this one is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ChannelId(u64);
 
 /// Completion queues, and their channels. See [the module](self).

@@ -5,12 +5,14 @@
 use std::cell::RefCell;
 
 use cq_core::observe::Observer;
-use cq_core::queue::SoftCq;
+use cq_core::queue::{ReuniteError, SoftCq};
 use cq_core::transport::{CqKey, PollError, WaitError};
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use cq_verbs::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_verbs::counters::Counters;
-use cq_verbs::setup::{Access, CreateError, LimitKind, QpState};
+use cq_verbs::ledger::NotPostedError;
+use cq_verbs::post::WrError;
+use cq_verbs::setup::{Access, CreateError, InUseError, LimitKind, QpState};
 use cq_verbs::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use defmt::Format;
 
@@ -158,6 +160,20 @@ fn keys_events_and_errors_are_their_fields() {
     expect(&WaitError::Poll(PollError::Closed), &[Tag, value([0]), Tag, value([2])]);
     let error = CreateError::TooMany { what: LimitKind::Cqe, asked: 5, max: 4 };
     expect(&error, &[Tag, value([1]), Tag, value([0]), number(5), number(4)]);
+}
+
+/// Is not logged.
+struct Returned;
+
+#[test]
+fn an_error_is_logged_without_what_it_returns() {
+    expect(&ReuniteError(Returned, Returned), &by_hand(&[Tag]));
+    let not_posted = NotPostedError { token: Returned, why: WrError::QueueFull };
+    expect(&not_posted, &by_hand(&[Tag, Tag, value([0])]));
+    let [what, users] = ["queue", "users"].map(|text| {
+        value(<[u8; 9]>::try_from([&5_u32.to_le_bytes(), text.as_bytes()].concat()).unwrap())
+    });
+    expect(&InUseError::new(Returned, "queue", "users"), &by_hand(&[Tag, what, users]));
 }
 
 #[test]

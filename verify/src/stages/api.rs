@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `listing` | an API as lines, by the library `public-api`; what of one is not in another |
 //! | `foreign` | the foreign crates that an API names, and those that it may |
+//! | `logged` | the errors without `std`, which have `defmt::Format` |
 //! | `release` | the API of the last release, and cargo-semver-checks |
 
 use std::env;
@@ -15,11 +16,13 @@ use cargo_metadata::Package;
 
 use self::foreign::Foreign;
 use self::listing::{Listing, Needs};
+use self::logged::Logged;
 use super::{libibverbs, package, toolchain};
 use crate::run::{Job, Stop, root};
 
 mod foreign;
 mod listing;
+mod logged;
 mod release;
 
 /// What is kept of each library: its listing, and below `released` its last release; relative to [`root`].
@@ -42,7 +45,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let (mut faults, mut lines, mut sets) = (Vec::new(), 0, 0);
     for package in &libraries {
         let mut all = document(job, package, "--all-features")?;
-        let mut needs = Needs::default();
+        let (mut needs, mut logged) = (Needs::default(), Logged::default());
         for feature in fewer(package) {
             sets += 1;
             let features = feature.map_or_else(
@@ -51,6 +54,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
             );
             let few = document(job, package, &features)?;
             needs.met(feature, &few);
+            logged.met(package, feature, &few);
             let missing = few.not_in(&all);
             faults.extend(missing.map(|line| {
                 format!("{}: all features take from {features}: {line}", package.name)
@@ -58,6 +62,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         }
         needs.mark(&mut all);
         lines += all.items.len();
+        faults.extend(logged.faults(package, &all));
         faults.extend(foreign.faults(&package.name, &all.impls));
         faults.extend(kept(job, package, &all, !update.is_empty())?);
         faults.extend(release::faults(job, package, &all.json, update == "release")?);

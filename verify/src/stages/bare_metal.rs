@@ -12,40 +12,49 @@ mod firmware;
 /// Boards, and in the second package those with RISC-V.
 pub const PACKAGES: &[&str] = &["qemu-system-arm", "qemu-system-misc"];
 
+/// For the libraries.
 const TARGETS: [&str; 6] = [
     "thumbv7em-none-eabihf",
     "thumbv6m-none-eabi",
-    "thumbv7m-none-eabi",
     "riscv32imac-unknown-none-elf",
+    "riscv32imc-unknown-none-elf",
     "aarch64-unknown-none",
     "x86_64-unknown-none",
 ];
-/// Has neither a compare-and-swap nor, with an allocator, `Arc`.
-const SMALL: &str = TARGETS[1];
+/// Where cargo has flags for the two that have no compare-and-swap.
+const WITHOUT_CAS: [&str; 2] = [
+    "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
+    "CARGO_TARGET_RISCV32IMC_UNKNOWN_NONE_ELF_RUSTFLAGS",
+];
 /// What firmware and its tests are made of.
 const PACKAGES_OF_FIRMWARE: [&str; 6] = ["-p", "cq-core", "-p", "cq-verbs", "-p", "cq-testing"];
-/// Tasks, logs, handlers and the tests of firmware have what they need without an operating system, too.
-const FEATURES: &str = "cq-core/async,cq-core/portable-atomic,cq-verbs/defmt,cq-verbs/heapless";
+/// The sets of features that build for every target, and whether they need an allocator.
+const FEATURES: [(&str, bool); 3] = [
+    ("", false),
+    ("cq-core/async,cq-verbs/defmt,cq-verbs/heapless,cq-verbs/serde", false),
+    ("cq-core/portable-atomic,cq-core/async,cq-verbs/alloc,cq-verbs/defmt,cq-verbs/serde", true),
+];
 
 const TARGET: &str = "target/bare-metal";
 
-/// Builds for every target, and runs the firmware.
+/// Checks for every target with every set of features, and runs the firmware.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::add_targets(job, &TARGETS)?;
-    let mut for_all = build(&TARGETS, FEATURES);
-    let without = artifacts::build(job, "cargo build for all targets", &mut for_all)?;
-    let mut for_small = build(&[SMALL], "cq-verbs/alloc");
-    let with = artifacts::build(job, "cargo build with alloc", &mut for_small)?;
-    if !reads(&with, SMALL, "liballoc-")? {
-        return Err(Stop::Failed("what is built with alloc does not read it".into()));
-    }
-    for target in TARGETS {
-        if !reads(&without, target, "libcore-")? || reads(&without, target, "liballoc-")? {
-            return Err(Stop::Failed(format!("cq-core needs an allocator on {target}")));
+    toolchain::add_targets(job, &[firmware::OF_RTIC])?;
+    for (features, needs_alloc) in FEATURES {
+        let what = format!("cargo check with {features:?}");
+        let built = artifacts::build(job, &what, &mut check(features))?;
+        for target in TARGETS {
+            let has_alloc = reads(&built, target, "liballoc-")?;
+            if !reads(&built, target, "libcore-")? || has_alloc != needs_alloc {
+                let what = format!("{features:?} on {target} reads liballoc: {has_alloc}");
+                return Err(Stop::Failed(what));
+            }
         }
     }
     let ran = firmware::run(job)?;
-    Ok(format!("{} targets: {}; {ran}", TARGETS.len(), TARGETS.join(", ")))
+    let (targets, sets) = (TARGETS.join(", "), FEATURES.len());
+    Ok(format!("{} targets: {targets}; {sets} sets of features; {ran}", TARGETS.len()))
 }
 
 /// Whether the compiler has read a library of this name for a target in the build that cargo told of, by the note that it
@@ -66,16 +75,15 @@ fn note(metadata: &Path) -> PathBuf {
     metadata.with_file_name(name.trim_start_matches("lib")).with_extension("d")
 }
 
-/// Builds what firmware and its tests are made of.
-fn build(targets: &[&str], features: &str) -> Command {
-    let mut build = cargo(&["env"], "build", targets);
-    build.args(PACKAGES_OF_FIRMWARE).args(["--features", features]);
+/// Checks what firmware and its tests are made of, for every target.
+fn check(features: &str) -> Command {
+    let mut check = cargo(&["env"], "check", &TARGETS);
+    check.args(PACKAGES_OF_FIRMWARE).args(["--features", features]);
     // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
-    build.env(
-        "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
-        "--cfg=portable_atomic_unsafe_assume_single_core",
-    );
-    build
+    for flags in WITHOUT_CAS {
+        check.env(flags, "--cfg=portable_atomic_unsafe_assume_single_core");
+    }
+    check
 }
 
 /// Our cargo, started by this.

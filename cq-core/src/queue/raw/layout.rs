@@ -16,6 +16,7 @@ use crate::queue::{CapacityError, consumer};
 /// # Ok::<(), cq_core::queue::CapacityError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Layout {
     /// The number of slots, a power of two.
     pub slots: usize,

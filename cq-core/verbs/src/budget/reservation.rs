@@ -133,6 +133,7 @@ impl<B: Deref<Target = Budget>> Drop for Reservation<B> {
 /// assert!(error.to_string().ends_with("are free again once a poll has found the queue empty"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct OverdrawnError {
     /// How many were to be reserved.
     pub asked: u32,

@@ -12,6 +12,7 @@ use crate::post::WrError;
 
 /// What was polled in a wait for a queue's own completions.
 #[derive(Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reaped<'w, D> {
     /// A request of the queue has completed.
     Done(D),
@@ -23,6 +24,7 @@ pub enum Reaped<'w, D> {
 
 /// Why a post that waits for a free slot ended without posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ReapError {
     /// The request was refused, and not because the queue is full.

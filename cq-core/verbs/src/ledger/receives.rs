@@ -80,6 +80,7 @@ impl Slot {
 /// assert_eq!(message(Received { token: b"hi....".to_vec(), result: wc.result() }), Some(b"hi".to_vec()));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Received<'w, T> {
     /// The token that it was posted with.
     pub token: T,

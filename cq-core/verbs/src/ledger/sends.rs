@@ -85,6 +85,7 @@ pub struct Sends<
 /// assert_eq!(report(&sent), "the reply: transport retry counter exceeded");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Sent<T> {
     /// The token that it was posted with.
     pub token: T,

@@ -8,6 +8,7 @@ use crate::setup::DeviceError;
 /// Why a set of queues can't be polled, armed or waited for. The set stays usable: what failed is named, and reported
 /// again until it is removed, while the rest is served in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SetError {
     /// The buffer has no entry for a completion.

@@ -94,6 +94,7 @@ impl FromStr for Gid {
 #[doc(alias = "ibv_global_route")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct GlobalRoute {
     /// GID of the destination port.

@@ -16,6 +16,7 @@ macro_rules! attributes {
         #[doc(alias = "ibv_qp_attr")]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[must_use]
         #[non_exhaustive]
         pub struct $attrs {

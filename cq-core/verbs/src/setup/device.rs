@@ -38,6 +38,7 @@ cq_core::foreign_number! {
 #[doc(alias("ibv_device_attr", "ibv_device_attr_ex"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct DeviceAttr {
     /// Queue pairs.

@@ -43,3 +43,11 @@ impl<T> InUseError<T> {
 cq_core::sentences!(@[T] InUseError<T> {
     Self { what, users, .. } => ("the {what} is still in use: destroy {users} first");
 });
+
+/// Without the handle, which need not have it.
+#[cfg(feature = "defmt")]
+impl<T> defmt::Format for InUseError<T> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "InUseError {{ what: {=str}, users: {=str} }}", self.what, self.users);
+    }
+}

@@ -48,6 +48,7 @@ cq_core::foreign_number! {
 #[doc(alias("ibv_port_attr", "ibv_mtu"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Port {
     /// Its number, from 1.
@@ -99,6 +100,7 @@ impl Port {
 #[doc(alias = "ibv_ah_attr")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct AddressVector {
     /// The local port, from 1.
@@ -147,6 +149,7 @@ const BITS24: u32 = (1 << 24) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "received::Endpoint"))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Endpoint {
     /// The queue pair's number, of 24 bits.

@@ -43,6 +43,7 @@ impl Default for QpType {
 #[doc(alias("ibv_srq_attr", "ibv_srq_init_attr"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct SrqInit {
     /// Maximum number of outstanding receives.
@@ -72,6 +73,7 @@ impl SrqInit {
 #[doc(alias = "ibv_qp_cap")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct QpCaps {
     /// Maximum number of outstanding send requests. With 0, the send queue accepts none.

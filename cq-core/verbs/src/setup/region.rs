@@ -29,6 +29,7 @@ pub const fn inc_rkey(rkey: u32) -> u32 {
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Registered {
     /// Address of the first byte.
     pub addr: u64,

@@ -97,6 +97,7 @@ impl QpState {
 /// assert!(optional.is_empty());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Rule {
     /// The required attributes.
     pub required: QpAttrMask,

@@ -8,6 +8,7 @@ use crate::setup::{CreateError, QpCaps};
 
 /// Why a queue pair could not be created with its reservations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CreateTrackedError {
     /// A completion queue has too few entries.

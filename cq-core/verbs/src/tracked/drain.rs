@@ -15,6 +15,7 @@ use crate::polling::PollWc;
 
 /// Why a queue pair could not be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum DrainError {
     /// It could not go to ERR, or not so that everything completes.

@@ -69,6 +69,7 @@ pub struct TrackedQp<
 
 /// A request that has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Done<'w, S, R> {
     /// A send.
     Sent(Sent<S>),
@@ -347,6 +348,7 @@ impl<Q: DeviceQp, S, R, L: Ledgers> TrackedQp<Q, S, R, L> {
 
 /// Why a queue pair could not go to ERR so that everything outstanding completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum FailError {
     /// It could not go to ERR.

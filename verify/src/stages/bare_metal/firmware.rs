@@ -15,6 +15,9 @@ const EXAMPLE: &str = "cq-core/examples/firmware";
 const CORES: [&str; 3] =
     ["thumbv7em-none-eabihf", "thumbv6m-none-eabi", "riscv32imac-unknown-none-elf"];
 
+/// That of the device whose crate the program of RTIC has.
+pub const OF_RTIC: &str = "thumbv7m-none-eabi";
+
 /// A program of the example.
 struct Program {
     name: &'static str,
@@ -38,7 +41,7 @@ const PROGRAMS: [Program; 4] = [
     Program {
         name: "rtic",
         features: "rtic",
-        targets: &["thumbv7m-none-eabi"],
+        targets: &[OF_RTIC],
         parts: &["awaited: ", "from two priorities: "],
     },
 ];
