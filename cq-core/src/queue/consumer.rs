@@ -1,20 +1,21 @@
-//! The consumer: a poll, from the check of the next slot to the release of slots; and arming.
+//! The consumer: what it is, how it fails the queue, and arming.
 #![allow(unsafe_code)]
 
-use core::mem::MaybeUninit;
+mod poll;
 
 use super::Alerts;
 use super::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel};
 use super::end::{ByConsumer, End, Ends};
 use super::owner::Owner;
-use super::ring::{Head, Place, Position, Ref, Ring};
-use super::slot::{Access, Memory, Own};
+use super::reference::Ref;
+use super::ring::{Head, Place, Position, Ring};
+use super::slot::{Memory, Own};
 use crate::entry::Entry;
 use crate::sync;
-use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify, PollCq, PollError};
+use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify};
 use crate::wc::Wc;
 
-/// The consumer. Implements [`PollCq`], and [`Arm`] if the queue has a channel. Arming a queue without one does not
+/// The consumer. Implements [`PollCq`](crate::transport::PollCq), and [`Arm`] if the queue has a channel. Arming a queue without one does not
 /// compile:
 ///
 /// ```compile_fail,E0277
@@ -145,198 +146,6 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
         self.ends().end()
     }
 
-    /// [`poll`](PollCq::poll_into) of at most `most` entries, with `take` to copy entries and release their slots.
-    #[inline(always)]
-    pub(super) fn poll_by(
-        &mut self,
-        most: usize,
-        mut take: impl FnMut(&mut Self) -> usize,
-    ) -> Result<usize, PollError> {
-        // `take` checks one slot as fast as this does.
-        if most == 1 || self.next.is_published() {
-            self.approach(most);
-            match take(self) {
-                0 => {}
-                count => return Ok(count),
-            }
-        }
-        // Of one entry at most, the compiler is to know that there is no other.
-        if self.misses() { Ok(0) } else { Ok(self.last_entries(most, take)?.min(most)) }
-    }
-
-    /// Polls while the queue runs; `None` if there is nothing to poll and the queue has ended.
-    #[inline(always)]
-    pub(super) fn poll_running(&mut self, out: &mut [E]) -> Option<usize> {
-        if sync::IS_SMALL {
-            match self.take_each(out) {
-                0 => {}
-                count => return Some(count),
-            }
-        } else if let [one] = out {
-            // Copying one entry has its own check.
-            // SAFETY: it is an entry.
-            if unsafe { self.take_one(one) } {
-                return Some(1);
-            }
-        } else if self.next.is_published() {
-            return Some(self.take(out));
-        }
-        self.misses().then_some(0)
-    }
-
-    /// Ends a poll that has found nothing. Returns whether the queue runs.
-    #[inline(always)]
-    fn misses(&mut self) -> bool {
-        if sync::LOADS_AHEAD {
-            self.has_missed = true;
-        }
-        self.ends().is_running()
-    }
-
-    /// Polls once the end was seen: the last entries may have been published after the slot was checked.
-    #[cold]
-    fn last_entries(
-        &mut self,
-        most: usize,
-        mut take: impl FnMut(&mut Self) -> usize,
-    ) -> Result<usize, PollError> {
-        // The end is loaded with Acquire, so `take` sees every entry stored before the end.
-        let end = match self.end() {
-            Some(end) if most > 0 => end,
-            _ => return Ok(0),
-        };
-        match if self.ends().is_reported() { 0 } else { take(self) } {
-            0 => Err(self.report(end)),
-            count => Ok(count),
-        }
-    }
-
-    /// Records that the end is reported. Later polls return nothing ([O3](crate::contract#o3)).
-    #[cold]
-    pub(super) fn report(&mut self, end: End) -> PollError {
-        self.ends().record(ByConsumer::Report);
-        self.next = self.next.never();
-        end.poll_error()
-    }
-
-    /// Copies an entry and releases its slot. Returns whether there was one.
-    ///
-    /// # Safety
-    /// An entry can be written to `out`.
-    #[inline(always)]
-    unsafe fn take_one(&mut self, out: *mut E) -> bool {
-        // SAFETY: guaranteed by the caller.
-        let is_published = unsafe { self.copy_one(out) };
-        if is_published {
-            self.release();
-        }
-        is_published
-    }
-
-    /// Copies an entry. Returns whether there was one.
-    ///
-    /// # Safety
-    /// An entry can be written to `out`.
-    #[inline(always)]
-    unsafe fn copy_one(&mut self, out: *mut E) -> bool {
-        // SAFETY: as in `copy`. Guaranteed by the caller.
-        let is_published = unsafe { self.next.read(out) };
-        // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
-        if is_published {
-            self.position = self.position.wrapping_add(1);
-            self.ring.step(&mut self.next, self.position);
-        }
-        is_published
-    }
-
-    /// Copies the published entries one by one, and releases their slots. Returns their number.
-    #[inline(always)]
-    fn take_each(&mut self, out: &mut [E]) -> usize {
-        let mut count = 0;
-        for entry in out {
-            // SAFETY: it is an entry.
-            if !unsafe { self.copy_one(entry) } {
-                break;
-            }
-            count += 1;
-        }
-        if count > 0 {
-            self.release();
-        }
-        count
-    }
-
-    /// Copies the published entries and releases their slots. Not inlined, so that a poll of an empty queue saves no registers.
-    #[inline(never)]
-    pub(super) fn take(&mut self, out: &mut [E]) -> usize {
-        if sync::IS_SMALL {
-            return self.take_each(out);
-        }
-        self.approach(out.len());
-        let count = self.copy(out);
-        self.release();
-        count
-    }
-
-    /// Before a poll of many takes entries: leaves the producer the cache lines that it is writing, if this consumer has caught
-    /// up with it, and it pushes several. See [`sync`](crate::sync#loads-that-are-held).
-    #[inline(always)]
-    pub(super) fn approach(&mut self, most: usize) {
-        if sync::LOADS_AHEAD && self.has_missed && self.has_found_several {
-            self.hold_back(most);
-        }
-    }
-
-    /// Holds the loads that follow until those of the next slot are done, unless many more slots are published.
-    #[inline(never)]
-    fn hold_back(&mut self, most: usize) {
-        /// With fewer, few lines are loaded in vain.
-        const FEWEST: usize = 8;
-        /// How far ahead to look, at most a quarter of the ring.
-        const AHEAD: usize = 63;
-        self.has_missed = false;
-        let ahead = AHEAD.min(self.ring.storage() / 4) as Position;
-        let place = self.ring.place(self.position.wrapping_add(ahead));
-        if most >= FEWEST && !place.is_published() {
-            sync::hold_loads();
-        }
-    }
-
-    /// Copies the published entries. Their slots must be [released](Self::release) before the caller sees the entries.
-    #[inline(always)]
-    pub(super) fn copy(&mut self, out: &mut [E]) -> usize {
-        // SAFETY: this is the ring's only consumer (`new`), and it releases only slots before its position.
-        let count = unsafe { M::Access::read_run(&self.ring, self.position, out) };
-        self.pass(count);
-        count
-    }
-
-    /// Goes on behind so many entries. Their slots are not [released](Self::release) yet.
-    #[inline(always)]
-    pub(super) fn pass(&mut self, entries: usize) {
-        self.position = self.position.wrapping_add(entries as Position);
-        if sync::IS_SMALL && entries == 1 {
-            self.ring.step(&mut self.next, self.position);
-        } else {
-            self.next = self.ring.place(self.position);
-        }
-        if sync::LOADS_AHEAD {
-            self.has_found_several = entries > 1;
-        }
-    }
-
-    /// Releases the passed slots, if they are more than the lag.
-    #[inline(always)]
-    pub(super) fn release(&mut self) {
-        // Without a lag, `released` is not stored: one store less before the head, which the producer waits for.
-        if sync::IS_SMALL || self.lag == 0 {
-            self.head.release(self.position);
-        } else if self.position.wrapping_sub(self.released) > self.lag {
-            self.head.release(self.position);
-            self.released = self.position;
-        }
-    }
-
     /// What keeps the queue's storage alive.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     pub(super) fn owner(&self) -> Owner {
@@ -384,37 +193,6 @@ impl<E: Entry, C: QueueChannel, M: Memory<E>> Consumer<'_, E, C, M> {
 impl<E: Entry, C, M: Memory<E>> Capacity for Consumer<'_, E, C, M> {
     fn capacity(&self) -> usize {
         self.capacity()
-    }
-}
-
-impl<E: Entry, C, M: Memory<E>> PollCq for Consumer<'_, E, C, M> {
-    type Entry = E;
-
-    // Not inlined, an empty poll takes three times as long.
-    #[inline(always)]
-    fn poll_into(&mut self, out: &mut [E]) -> Result<usize, PollError> {
-        match self.poll_running(out) {
-            Some(count) => Ok(count),
-            None => self.last_entries(out.len(), |this| this.take(out)),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Result<Option<E>, PollError> {
-        let mut one = MaybeUninit::uninit();
-        let at = one.as_mut_ptr();
-        // SAFETY: there is space for an entry.
-        let take = move |this: &mut Self| unsafe { this.take_one(at) };
-        let is_taken = take(self)
-            || !self.misses() && self.last_entries(1, move |this| take(this).into())? > 0;
-        // SAFETY: an entry was written if one was taken.
-        Ok(is_taken.then(|| unsafe { one.assume_init() }))
-    }
-
-    #[inline]
-    fn holds_more_than(&self, count: usize) -> bool {
-        let nth = || self.ring.place(self.position.wrapping_add(count as Position));
-        count < self.ring.storage() && nth().is_published()
     }
 }
 

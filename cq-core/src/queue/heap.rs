@@ -6,7 +6,8 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use super::owner::Owner;
-use super::ring::{Ref, Ring};
+use super::reference::Ref;
+use super::ring::Ring;
 use super::slot::{Generation, Slot};
 use super::storage::Cell;
 use super::{

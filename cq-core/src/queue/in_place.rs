@@ -68,19 +68,12 @@ impl<'a, E: Entry, C> Consumer<'a, E, C> {
     /// The queue has ended, and everything stored has been taken ([O3](crate::contract#o3)).
     #[inline(always)]
     pub fn poll_in_place(&mut self, most: usize) -> Result<InPlace<'_, 'a, E, C>, PollError> {
-        let count = self.poll_by(most, move |this| this.published(most))?;
+        let count = if most == 1 {
+            self.take_or_end(1, |this| this.next.is_readable().then_some(1))?
+        } else {
+            self.poll_by(most, |this| this.ring.published(this.position(), most))?
+        };
         Ok(InPlace { consumer: self, count })
-    }
-}
-
-impl<E: Entry, C> Consumer<'_, E, C> {
-    /// How many entries are published, at most `most`, by loads with Acquire.
-    #[inline(always)]
-    fn published(&self, most: usize) -> usize {
-        match most {
-            1 => self.next.is_readable().into(),
-            most => self.ring.published(self.position(), most),
-        }
     }
 }
 

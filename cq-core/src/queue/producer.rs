@@ -9,7 +9,8 @@ use super::channel::{NoChannel, QueueChannel};
 use super::completion::Completion;
 use super::end::{BatchError, DroppedError, End, Ends, PushError};
 use super::owner::Owner;
-use super::ring::{Position, Ref, Ring};
+use super::reference::Ref;
+use super::ring::{Position, Ring};
 use super::slot::{Memory, Own};
 use super::tail::Tail;
 use crate::entry::Entry;
@@ -77,11 +78,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// [`Ended`](PushError::Ended): nothing can be pushed any more.
     #[inline]
     pub fn push(&mut self, completion: &impl Completion<E>) -> Result<(), PushError> {
-        if self.is_short_of(1) {
-            return self.push_late(completion, |this| this.why_not());
-        }
-        self.store(completion);
-        Ok(())
+        self.push_or(completion, |this| this.why_not())
     }
 
     /// [`push`](Self::push) for a batch, with at most one event. Stores the first entries, as many as there are free slots.
@@ -145,11 +142,7 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     /// The queue is full and overruns, or has already ended. The entry is dropped.
     #[inline]
     pub fn push_or_overrun(&mut self, completion: &impl Completion<E>) -> Result<(), DroppedError> {
-        if self.is_short_of(1) {
-            return self.push_late(completion, |this| this.mark_overrun(1));
-        }
-        self.store(completion);
-        Ok(())
+        self.push_or(completion, |this| this.mark_overrun(1))
     }
 
     /// [`push_or_overrun`](Self::push_or_overrun) for a batch, with at most one event. The consumer sees none of the entries
@@ -239,6 +232,25 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
     #[must_use]
     pub const fn tail(&self) -> Tail {
         self.tail
+    }
+
+    /// Stores an entry, or fails by `refuse`.
+    #[inline(always)]
+    fn push_or<X>(
+        &mut self,
+        completion: &impl Completion<E>,
+        refuse: impl FnOnce(&mut Self) -> X,
+    ) -> Result<(), X> {
+        if self.is_short_of(1) {
+            if !sync::IS_SMALL {
+                return self.push_late(completion, refuse);
+            }
+            if self.reload(1) == 0 {
+                return Err(refuse(self));
+            }
+        }
+        self.store(completion);
+        Ok(())
     }
 
     /// Pushes once the limit is reloaded, or fails by `refuse`. A tail call, so that a push that is not inlined saves no registers:

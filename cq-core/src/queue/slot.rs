@@ -12,7 +12,8 @@ use core::slice;
 use bytemuck::Pod;
 
 use super::completion::Completion;
-use super::ring::{Position, Ref, Ring, Span};
+use super::reference::Ref;
+use super::ring::{Position, Ring, Span};
 use crate::entry::Entry;
 use crate::sync::{Tracked, Word};
 

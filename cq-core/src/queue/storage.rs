@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::CapacityError;
-use super::ring::{Ref, Ring};
+use super::reference::Ref;
+use super::ring::Ring;
 use super::slot::{Generation, Slot};
 use crate::entry::Entry;
 use crate::sync::const_unless_loom;

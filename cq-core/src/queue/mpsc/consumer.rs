@@ -3,7 +3,8 @@
 
 use super::super::channel::{FailWakeup, NoChannel, OnChannel, QueueChannel};
 use super::super::owner::Owner;
-use super::super::ring::{Position, Ref};
+use super::super::reference::Ref;
+use super::super::ring::Position;
 use super::reservation::{ResizeErrorKind, SharedRing, distance};
 use super::{NewRing, Shared, Spare};
 use crate::entry::Entry;

@@ -104,7 +104,7 @@ pub use self::producer::{OverrunError, PushError, SharedProducer};
 pub use self::reservation::ResizeErrorKind;
 use self::reservation::{Gate, SharedRing};
 use super::owner::Owner;
-use super::ring::Ref;
+use super::reference::Ref;
 use super::storage::Slots;
 use super::{Alerts, NoChannel, OnChannel, Position, QueueChannel, SplitSignal};
 use crate::entry::Entry;

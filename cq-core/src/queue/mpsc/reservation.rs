@@ -1,7 +1,8 @@
 //! The reservation word, by which several producers share the slots of a ring. The [module](super) documents its states.
 
 use super::super::owner::Owner;
-use super::super::ring::{Head, Position, Ref, Ring};
+use super::super::reference::Ref;
+use super::super::ring::{Head, Position, Ring};
 use crate::entry::Entry;
 use crate::sentences;
 use crate::sync::{self, AtomicWord, Backoff, const_unless_loom};

@@ -6,7 +6,8 @@ use bytemuck::Pod;
 use super::{Access, Beside, Cell, Generation, Slot};
 use crate::entry::{Entry, InArray};
 use crate::queue::completion::Completion;
-use crate::queue::ring::{Position, Ref, Ring, Span};
+use crate::queue::reference::Ref;
+use crate::queue::ring::{Position, Ring, Span};
 use crate::sync::{self, AtomicU8, Tracked, Word, const_unless_loom};
 
 impl Cell<AtomicU8> {

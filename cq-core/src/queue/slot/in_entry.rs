@@ -116,7 +116,7 @@ impl<F: Field, const AT: usize, const MASK: u32> InEntry<F, AT, MASK> {
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
         use super::Cell;
-        use crate::queue::ring::Ref;
+        use crate::queue::reference::Ref;
         use crate::sync::Tracked;
 
         /// The word with the generation is beside the slot: loom's atomics are no plain memory.
