@@ -7,6 +7,7 @@ use std::{fs, io};
 use super::{artifacts, toolchain};
 use crate::run::{self, Job, Stop, root};
 
+mod cost;
 mod firmware;
 
 /// Boards, and in the second package those with RISC-V.
@@ -52,9 +53,9 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
             }
         }
     }
-    let ran = firmware::run(job)?;
+    let (ran, cost) = (firmware::run(job)?, cost::run(job)?);
     let (targets, sets) = (TARGETS.join(", "), FEATURES.len());
-    Ok(format!("{} targets: {targets}; {sets} sets of features; {ran}", TARGETS.len()))
+    Ok(format!("{} targets: {targets}; {sets} sets of features; {ran}; {cost}", TARGETS.len()))
 }
 
 /// Whether the compiler has read a library of this name for a target in the build that cargo told of, by the note that it
