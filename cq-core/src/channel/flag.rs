@@ -121,9 +121,48 @@ impl<'a> sides::Receiver<Share<'a, Flag>> {
     pub const fn sleeping<S: FnMut(&Self)>(self, sleep: S) -> Sleeper<'a, S> {
         Sleeper { events: self, sleep }
     }
+
+    /// A channel that sleeps until a deadline at most. `now` reads a clock, and `sleep` is called while there is no event and the
+    /// deadline has not passed, if there is one. It puts the core to sleep until an interrupt, as that of
+    /// [`sleeping`](Self::sleeping), of which one comes at the deadline or soon after: an alarm that `sleep` sets, or the tick
+    /// of the clock.
+    ///
+    /// ```
+    /// use core::cell::Cell;
+    ///
+    /// use cq_core::channel::flag::Flag;
+    /// use cq_core::cq::CompletionQueue;
+    /// use cq_core::queue::SoftCq;
+    /// use cq_core::wc::{Wc, WcStatus};
+    ///
+    /// let (mut storage, mut flag) = (SoftCq::<16>::new(), Flag::new());
+    /// let (raiser, events) = flag.split();
+    /// let (mut producer, consumer) = storage.split_with(raiser);
+    ///
+    /// let ticks = Cell::new(0); // on a core, an atomic that a timer's interrupt counts up
+    /// let mut channel = events.sleeping_until(|| ticks.get(), |_, _deadline| ticks.set(ticks.get() + 1));
+    /// let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+    /// assert!(cq.wait(&mut buffer, &mut channel, Some(100))?.is_empty());
+    /// assert_eq!(ticks.get(), 100);
+    /// producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?;
+    /// assert_eq!(cq.wait(&mut buffer, &mut channel, Some(100))?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// With a type of its own for the clock's instants, which is a [`Deadline`](crate::transport::Deadline), `wait_timeout` takes
+    /// a `Duration`.
+    pub const fn sleeping_until<I, N, S>(self, now: N, sleep: S) -> TimedSleeper<'a, N, S>
+    where
+        I: Copy + PartialOrd,
+        N: FnMut() -> I,
+        S: FnMut(&Self, Option<I>),
+    {
+        TimedSleeper { events: self, now, sleep }
+    }
 }
 
-/// The consumer's side of a core that sleeps: [`Receiver::sleeping`]. It has no clock, so a wait has no deadline.
+/// The consumer's side of a core that sleeps: [`Receiver::sleeping`]. It has no clock, so a wait has no deadline:
+/// [`TimedSleeper`] has one.
 pub struct Sleeper<'a, S> {
     /// The channel that does not sleep.
     pub events: Receiver<'a>,
@@ -146,6 +185,43 @@ impl<'a, S: FnMut(&Receiver<'a>)> Block for Sleeper<'a, S> {
     fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
         while !self.events.is_pending() {
             (self.sleep)(&self.events);
+        }
+        Ok(Woken::Event)
+    }
+}
+
+/// The consumer's side of a core that sleeps until a deadline at most: [`Receiver::sleeping_until`].
+pub struct TimedSleeper<'a, N, S> {
+    /// The channel that does not sleep.
+    pub events: Receiver<'a>,
+    now: N,
+    sleep: S,
+}
+
+crate::debug_of!([N, S] TimedSleeper<'_, N, S> { events });
+
+impl<N, S> Events for TimedSleeper<'_, N, S> {
+    crate::of_target! { self.events;
+        take_event(&mut self) -> Result<Option<CqKey>, EventError>;
+        forget(&mut self, key: CqKey);
+        serves(&self, key: CqKey) -> bool;
+    }
+}
+
+impl<'a, I, N, S> Block for TimedSleeper<'a, N, S>
+where
+    I: Copy + PartialOrd,
+    N: FnMut() -> I,
+    S: FnMut(&Receiver<'a>, Option<I>),
+{
+    type Instant = I;
+
+    fn block(&mut self, deadline: Option<I>) -> Result<Woken, EventError> {
+        while !self.events.is_pending() {
+            if deadline.is_some_and(|deadline| (self.now)() >= deadline) {
+                return Ok(Woken::DeadlinePassed);
+            }
+            (self.sleep)(&self.events, deadline);
         }
         Ok(Woken::Event)
     }

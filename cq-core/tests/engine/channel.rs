@@ -1,5 +1,6 @@
 //! The channels that come with the engine (N5, N8, N9, N10).
 
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -47,6 +48,33 @@ fn n10_a_core_sleeps_until_the_flag_is_raised_and_not_at_all_if_it_was() {
     }
     assert_eq!([(); 2].map(|()| channel.take_event()), [Ok(Some(raiser.key())), Ok(None)]);
     assert_eq!(sleeps, 2);
+}
+
+#[test]
+fn n10_a_core_with_a_clock_sleeps_until_its_deadline_and_an_event_comes_first() {
+    let mut flag = Flag::new();
+    let (raiser, events) = flag.split();
+    let (now, slept) = (Cell::new(10), RefCell::new(Vec::new()));
+    let mut channel = events.sleeping_until(
+        || now.get(),
+        |events, deadline| {
+            assert!(!events.is_pending());
+            slept.borrow_mut().push((now.get(), deadline));
+            now.set(now.get() + 2);
+            if now.get() >= 20 {
+                raiser.raise();
+            }
+        },
+    );
+    assert_eq!(channel.block(Some(10)), Ok(Woken::DeadlinePassed), "no sleep for what has passed");
+    assert_eq!(channel.block(Some(13)), Ok(Woken::DeadlinePassed), "and late by a sleep at most");
+    assert_eq!(slept.take(), [(10, Some(13)), (12, Some(13))]);
+    assert_eq!(channel.block(None), Ok(Woken::Event));
+    assert_eq!(slept.take(), [(14, None), (16, None), (18, None)]);
+    assert_eq!(channel.block(Some(0)), Ok(Woken::Event), "pending, though the deadline has passed");
+    assert!(channel.serves(raiser.key()));
+    assert_eq!(channel.take_event(), Ok(Some(raiser.key())));
+    assert_eq!(channel.block(Some(0)), Ok(Woken::DeadlinePassed));
 }
 
 #[test]
