@@ -25,6 +25,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! In firmware the same queue is a static, and an interrupt handler has the producer ([guide](guide::firmware)):
+//!
+//! ```
+//! use cq_core::queue::{Producer, SoftCq};
+//! use static_cell::ConstStaticCell;
+//!
+//! static QUEUE: ConstStaticCell<SoftCq<16, u32>> = ConstStaticCell::new(SoftCq::of_entries());
+//!
+//! fn on_interrupt(queue: &mut Producer<'static, u32>, transfer: u32) {
+//!     let _ = queue.push_or_overrun(&transfer); // an overrun is latched: the main loop gets it
+//! }
+//!
+//! let (mut producer, mut consumer) = QUEUE.take().split();
+//! on_interrupt(&mut producer, 7);
+//! assert_eq!(consumer.pop(), Ok(Some(7)));
+//! ```
+//!
 //! # Modules
 //!
 //! ```text

@@ -281,7 +281,11 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
     let arguments = ["fmt", "--all", "--check", "--", "--color", "never"];
     job.run("cargo fmt", &mut cargo(&arguments))?;
     // Workspaces of their own.
-    for manifest in ["cq-core/examples/firmware/Cargo.toml", "verify/fuzz/Cargo.toml"] {
+    for manifest in [
+        "bench/firmware/Cargo.toml",
+        "cq-core/examples/firmware/Cargo.toml",
+        "verify/fuzz/Cargo.toml",
+    ] {
         let mut fmt = cargo(&["fmt", "--manifest-path", manifest]);
         job.run(&format!("cargo fmt of {manifest}"), fmt.args(&arguments[1..]))?;
     }

@@ -65,6 +65,24 @@ cfg_if::cfg_if! {
     }
 }
 
+/// The sizes that the guide to firmware says.
+#[cfg(feature = "small")]
+const _: () = {
+    use cq_core::channel::flag::{Flag, Raiser};
+    use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+    use cq_core::wc::Wc;
+
+    assert!(size_of::<SoftCq<16, [u8; 8]>>() == 160 && size_of::<SoftCq<8, [u8; 8]>>() == 88);
+    assert!(size_of::<SoftCq<16, Entry>>() == 16 + 16 * 16);
+    assert!(size_of::<SoftCq<16>>() == 784 && size_of::<SoftCq<8>>() == 400);
+    assert!(size_of::<Flag>() == 8);
+    assert!(size_of::<Producer<'_, Entry>>() == 36 && size_of::<Consumer<'_, Entry>>() == 48);
+    type OnFlag = Raiser<'static>;
+    assert!(size_of::<Producer<'_, Wc, OnFlag>>() == 40);
+    assert!(size_of::<Consumer<'_, Wc, OnChannel<OnFlag>>>() == 60);
+    assert!(size_of::<Producer<'_, u32>>() == 44 && size_of::<Consumer<'_, u32>>() == 60);
+};
+
 /// Runs all rounds, and ends the program: with status 1 if `poll` has not returned the number of what was pushed.
 #[inline(never)]
 pub fn rounds(mut push: impl FnMut(&Entry), mut poll: impl FnMut() -> Option<u32>) -> ! {

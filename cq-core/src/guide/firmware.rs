@@ -1,189 +1,116 @@
-//! Firmware: a static queue, an interrupt handler that pushes, a main loop that sleeps by `WFI`. No allocator, no
-//! operating system, no compare-and-swap.
+//! Firmware for Cortex-M and RISC-V: a static queue, an interrupt handler that pushes, a main loop that sleeps by `WFI`. No
+//! allocator, no operating system, no compare-and-swap.
 //!
-//! A whole program, for a DMA engine of your own. It is what runs on a microcontroller, except that the last two items
-//! model the engine and the core, so that it runs on the host. It needs the crates `bytemuck`, with the feature `derive`, and
-//! `static_cell`, which on a core without compare-and-swap needs `--cfg portable_atomic_unsafe_assume_single_core`, or is
-//! replaced by [what a board adds](#what-a-board-adds):
+//! | you look for | in |
+//! |---|---|
+//! | a program to begin with | [The least program](#the-least-program) |
+//! | atomics and features of a target | [Targets](#targets) |
+//! | what a handler may call, priorities, two cores | [What is sound from an interrupt](#what-is-sound-from-an-interrupt) |
+//! | `WFI`, deadlines | [Sleeping](#sleeping) |
+//! | embassy, RTIC | [Tasks](#tasks) |
+//! | a queue that is full, or has overrun | [A full queue](#a-full-queue) |
+//! | RAM, flash and instructions | [What it costs](#what-it-costs) |
+//! | tests on the host | [Tests](#tests) |
+//!
+//! # The least program
+//! It runs in QEMU on `thumbv7em-none-eabihf`, `thumbv6m-none-eabi` and `riscv32imac-unknown-none-elf`. On a board, the interrupt is
+//! the device's and has the number of its transfer; here a timer plays the device.
+//!
+//! ```rust,ignore
+#![doc = include_str!("firmware/board.rs")]
+//! ```
+//!
+//! It is `board` in `cq-core/examples/firmware` of the repository: `cargo run --bin board` there, with `--target` for the other
+//! two. Copy the `Cargo.toml`, `build.rs`, `.cargo/config.toml` and `memory` of that folder. What they have:
+//!
+//! | | Cortex-M | RISC-V |
+//! |---|---|---|
+//! | start, interrupts | `cortex-m`, `cortex-m-rt`; `#[exception]`, and `#[interrupt]` of the device's crate | `riscv`, `riscv-rt` with `memory` and `single-hart`; `#[core_interrupt(…)]` |
+//! | critical sections, for `critical-section` | the feature `critical-section-single-core` of `cortex-m` | the feature `critical-section-single-hart` of `riscv` |
+//! | `memory.x` | `FLASH` and `RAM` | also `REGION_ALIAS` for each region |
+//! | linker | `-Tlink.x` | `-Tlink.x` |
+//! | in QEMU | `qemu-system-arm`, `semihosting` | `qemu-system-riscv32`, `semihosting` |
+//!
+//! Build each architecture by a call of cargo of its own: of two at once, `critical-section` gets the features of both. In
+//! `#[entry]` of cortex-m-rt a `static mut` does what `ConstStaticCell` does here. On RISC-V an interrupt stays pending until its
+//! cause is gone, so a handler that finds no queue must end the cause all the same: give it the queue before the device starts, as
+//! above. What goes to the flash is built with `--release`.
+//!
+//! # Targets
+//! | target | atomics | the queue, a flag | `fail` raises an event; [`shared_cq`](crate::shared_cq), `budget`, `tracked` | [`queue::mpsc`](crate::queue::mpsc) |
+//! |---|---|---|---|---|
+//! | `thumbv7m`, `thumbv7em`, `riscv32imac` | 32 bits, with compare-and-swap | yes | yes | no |
+//! | `thumbv6m`, `riscv32imc` | 32 bits, loads and stores | yes | no | no |
+//! | bare `aarch64`, `x86_64` | 64 bits, with compare-and-swap | yes | yes | yes |
+//!
+//! Without compare-and-swap share a queue in a critical section instead of by `SharedCq`, and count outstanding requests instead of
+//! by `budget`. Of the first four, `cargo verify bare-metal` runs one each; the others it compiles.
+//!
+//! | feature | for | without compare-and-swap |
+//! |---|---|---|
+//! | none | all of this guide but tasks and logs | |
+//! | `async` | tasks: [`channel::waker`](crate::channel::waker) | needs the choice below |
+//! | `defmt` | logs: `defmt::warn!("{}", failed)` | |
+//! | `alloc` | the traits of [`transport`](crate::transport) for `Box<T>`, and queues on the heap; the program has a `#[global_allocator]` | no queues on the heap, no `waker::channel` |
+//! | `portable-atomic` | `async` with the atomics of that crate on targets with compare-and-swap, too | `async` has them |
+//! | `heapless` of cq-verbs | `handlers` for each queue pair, in maps of `heapless` | |
+//!
+//! **The choice.** Without compare-and-swap, `async` and the crate `static_cell` take it from `portable-atomic`, and the program
+//! says how, by exactly one of these in its own manifest or flags:
+//!
+//! - `portable-atomic = { version = "1", default-features = false, features = ["critical-section"] }`. It works everywhere, also on
+//!   several cores and beside a HAL that enables it, with the critical sections of the table above.
+//! - Its feature `unsafe-assume-single-core`, or `--cfg portable_atomic_unsafe_assume_single_core`: on one core, without a HAL that
+//!   enables the first one. Two of them together do not compile.
+//!
+//! # What is sound from an interrupt
+//! A handler and the main loop are two sides, as two cores would be: a side is `Send`, and every call takes `&mut self`. Handlers of
+//! one priority do not interrupt each other, and are one side.
+//!
+//! | in a handler | |
+//! |---|---|
+//! | `push`, `push_or_overrun`, their batches, `poll`, `pop`, `poll_in_place`, `arm`, `raise` | sound. None waits, allocates or loops but over its batch |
+//! | `push_or_wait`, `wait`, [`SharedCq::lock`](crate::shared_cq::SharedCq::lock) | never: the code that they wait for is interrupted. `SharedCq::try_lock` is sound |
+//! | a raiser of `channel::waker` | sound with executors whose tasks interrupts may wake, as embassy's and RTIC's |
+//! | an NMI | is not masked by a critical section: a side that it uses is its alone |
+//!
+//! **Several priorities that push** have a queue each, or share a producer in a critical section. `queue::mpsc` needs 64-bit
+//! atomics.
 //!
 //! ```
-//! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+//! use core::cell::RefCell;
 //!
-//! use bytemuck::{Pod, Zeroable};
-//! use cortex_m::{asm, interrupt};
-//! use cq_core::channel::flag::{Flag, Raiser, Receiver};
-//! use cq_core::cq::{CompletionQueue, WaitError};
-//! use cq_core::entry::{Entry, InArray};
-//! use cq_core::queue::{Producer, SoftCq};
+//! use cq_core::queue::{DroppedError, Producer, SoftCq};
+//! use critical_section::Mutex;
 //! use static_cell::ConstStaticCell;
 //!
-//! const FREE: u32 = 0;
-//! const POSTED: u32 = 1;
-//! const DONE: u32 = 2; // anything else: the number of an error
+//! static QUEUE: ConstStaticCell<SoftCq<16, u32>> = ConstStaticCell::new(SoftCq::of_entries());
+//! static PRODUCER: Mutex<RefCell<Option<Producer<'static, u32>>>> = Mutex::new(RefCell::new(None));
 //!
-//! /// What the queue holds for a transfer.
-//! #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
-//! #[repr(C)]
-//! struct Finished {
-//!     position: u32,
-//!     state: u32, // `DONE`, or the number of the error
+//! /// For handlers of any priority.
+//! fn push(transfer: u32) -> Option<Result<(), DroppedError>> {
+//!     critical_section::with(|cs| {
+//!         PRODUCER.borrow_ref_mut(cs).as_mut().map(|queue| queue.push_or_overrun(&transfer))
+//!     })
 //! }
 //!
-//! impl Entry for Finished {
-//!     type Generation = InArray; // no bit of it is spare
-//! }
-//!
-//! /// The states of the engine's descriptors. On a board, also their addresses and lengths.
-//! static RING: [AtomicU32; 8] = [const { AtomicU32::new(FREE) }; 8];
-//! static QUEUE: ConstStaticCell<SoftCq<16, Finished>> = ConstStaticCell::new(SoftCq::of_entries());
-//! static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
-//!
-//! fn state(position: u32) -> &'static AtomicU32 {
-//!     &RING[position as usize % RING.len()]
-//! }
-//!
-//! /// What the interrupt handler owns.
-//! struct Handler {
-//!     next: u32,
-//!     queue: Producer<'static, Finished, Raiser<'static>>,
-//! }
-//!
-//! impl Handler {
-//!     /// Pushes what the engine has finished, in order.
-//!     fn on_interrupt(&mut self) {
-//!         loop {
-//!             // Acquire: the moved data is read after this load.
-//!             let finished = match state(self.next).load(Acquire) {
-//!                 FREE | POSTED => return,
-//!                 state => Finished { position: self.next, state },
-//!             };
-//!             state(self.next).store(FREE, Relaxed); // before the push: who polls that may post here again
-//!             let _ = self.queue.push_or_overrun(&finished); // an overrun is latched: the main loop gets it
-//!             self.next = self.next.wrapping_add(1);
-//!         }
-//!     }
-//! }
-//!
-//! /// Sleeps until an interrupt, unless an event is pending.
-//! fn sleep(events: &Receiver<'_>) {
-//!     interrupt::free(|_| {
-//!         if !events.is_pending() {
-//!             asm::dsb();
-//!             asm::wfi();
-//!         }
-//!     });
-//!     asm::isb(); // the handler runs here
-//! }
-//!
-//! fn main() -> Result<(), WaitError> {
-//!     let (raiser, events) = FLAG.take().split();
-//!     let (queue, consumer) = QUEUE.take().split_with(raiser);
-//!     power_on(Handler { next: 0, queue });
-//!
-//!     let (mut cq, mut channel) = (CompletionQueue::new(consumer), events.sleeping(sleep));
-//!     let (mut buffer, mut posted, mut done) = ([Finished::zeroed(); 4], 0, 0);
-//!     while done < 1000 {
-//!         // Never more than there are descriptors, of which one is in use until its completion was polled: then the
-//!         // queue can't overrun, and no buffer is written to before its data was read.
-//!         while posted < 1000 && posted - done < RING.len() as u32 {
-//!             state(posted).store(POSTED, Release); // before it the addresses, after it the doorbell
-//!             posted += 1;
-//!         }
-//!         for finished in cq.wait(&mut buffer, &mut channel, None)? {
-//!             let state = if done % 16 == 15 { 7 } else { DONE };
-//!             assert_eq!(*finished, Finished { position: done, state });
-//!             done += 1;
-//!         }
-//!     }
-//!     Ok(())
-//! }
-//!
-//! /// The engine: it fails each sixteenth transfer with error 7. An interrupt is taken when the core does not mask it.
-//! fn power_on(mut handler: Handler) {
-//!     std::thread::spawn(move || {
-//!         for position in 0.. {
-//!             while state(position).load(Acquire) != POSTED {
-//!                 std::thread::yield_now();
-//!             }
-//!             let error_or_done = if position % 16 == 15 { 7 } else { DONE };
-//!             state(position).store(error_or_done, Release);
-//!             cortex_m::interrupt(|| handler.on_interrupt());
-//!         }
-//!     });
-//! }
-//!
-//! /// The core, as far as it is used here.
-//! mod cortex_m {
-//!     use std::sync::Mutex;
-//!     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-//!
-//!     static MASK: Mutex<()> = Mutex::new(());
-//!     static PENDING: AtomicBool = AtomicBool::new(false);
-//!
-//!     pub fn interrupt(handler: impl FnOnce()) {
-//!         PENDING.store(true, SeqCst);
-//!         let _unmasked = MASK.lock().unwrap();
-//!         PENDING.store(false, SeqCst);
-//!         handler();
-//!     }
-//!     pub mod interrupt {
-//!         pub fn free<R>(section: impl FnOnce(&()) -> R) -> R {
-//!             let _masked = super::MASK.lock().unwrap();
-//!             section(&())
-//!         }
-//!     }
-//!     pub mod asm {
-//!         pub use std::thread::yield_now as isb;
-//!         pub fn dsb() {}
-//!         pub fn wfi() {
-//!             while !super::PENDING.load(super::SeqCst) {
-//!                 std::thread::yield_now();
-//!             }
-//!         }
-//!     }
-//! }
+//! assert_eq!(push(6), None, "before the queue is split");
+//! let (producer, mut consumer) = QUEUE.take().split();
+//! critical_section::with(|cs| PRODUCER.replace(cs, Some(producer)));
+//! assert_eq!(push(7), Some(Ok(())));
+//! assert_eq!(consumer.pop(), Ok(Some(7)));
 //! ```
 //!
-//! The firmware that `cargo verify bare-metal` runs in QEMU is this with an engine that a timer plays:
-//! `cq-core/examples/firmware` in the repository. Its interrupt comes one cycle later in each round, at every
-//! instruction from the doorbell to the `WFI`.
+//! **Two cores.** A queue orders what both do by its own Release and Acquire, on cores without compare-and-swap, too. An interrupt
+//! of one core does not wake the other: on Cortex-M, who pushes calls `dsb` and `sev` afterwards, and who sleeps does so by `WFE`; on
+//! RISC-V, who pushes writes the software interrupt of the other hart. A flag has one raiser, so only one core or handler pushes to
+//! its queue. Critical sections are those of the HAL, which lock out both cores, and the choice above is `critical-section`. That is
+//! what the architectures say; two cores were not run.
 //!
-//! # What a board adds
-//! The handler gets its half through a static. `static mut` in a function with `#[entry]` is safe: the attribute sees to it
-//! that it is used once.
-//!
-//! ```text
-//! use cortex_m::interrupt::{self, Mutex};
-//! use cortex_m_rt::entry;
-//!
-//! static HANDLER: Mutex<RefCell<Option<Handler>>> = Mutex::new(RefCell::new(None));
-//!
-//! #[interrupt] // of the device's crate; #[exception] of cortex-m-rt for SysTick and PendSV
-//! fn DMA() {
-//!     interrupt::free(|cs| HANDLER.borrow(cs).borrow_mut().iter_mut().for_each(Handler::on_interrupt));
-//! }
-//!
-//! #[entry]
-//! fn main() -> ! {
-//!     static mut QUEUE: SoftCq<16, Finished> = SoftCq::of_entries();
-//!     static mut FLAG: Flag = Flag::new();
-//!     let (raiser, events) = FLAG.split();
-//!     let (queue, consumer) = QUEUE.split_with(raiser);
-//!     interrupt::free(|cs| HANDLER.borrow(cs).replace(Some(Handler { next: 0, queue })));
-//!     // then enable the interrupt
-//! ```
-//!
-//! The manifest needs `cortex-m` (with `critical-section-single-core`, by which its `Peripherals::take` is safe on one
-//! core), `cortex-m-rt`, a handler of panics, and for QEMU `cortex-m-semihosting`, whose `debug::exit` ends a run with a
-//! status; `.cargo/config.toml` names the target, `memory.x` the addresses of flash and RAM. Copy all of them from the
-//! example, with its `build.rs`. In its folder, `rustup target add thumbv7em-none-eabihf` and `cargo run` build it and run it
-//! in QEMU (`qemu-system-arm`); for a core without compare-and-swap, `rustup target add thumbv6m-none-eabi` and `cargo run
-//! --target thumbv6m-none-eabi` do. What goes to the flash is built with `--release`.
-//!
-//! # Why no wake-up is lost
+//! # Sleeping
 //! [`wait`](crate::cq::CompletionQueue::wait) polls, takes events, arms the queue and looks at it again
-//! ([N6](crate::contract#n6)). Then it calls `sleep` while there is no event. The interrupt comes at one of these
-//! places:
+//! ([N6](crate::contract#n6)). Then it calls the closure of [`sleeping`](crate::channel::flag::Receiver::sleeping) while there is no
+//! event. The interrupt comes at one of these places:
 //!
 //! | the interrupt comes | then |
 //! |---|---|
@@ -192,58 +119,109 @@
 //! | after they are masked | it is pending, and the handler does not run yet. A pending interrupt ends the `WFI`, or keeps it from sleeping. The handler runs when interrupts are unmasked, and the next look finds the event |
 //!
 //! Without the mask, the interrupt could come between the look and the `WFI`: its handler runs, no interrupt is pending
-//! any more, and the core sleeps with a completion in the queue. `cargo verify bare-metal` tries that: it hangs.
+//! any more, and the core sleeps with a completion in the queue. `cargo verify bare-metal` tries that on both architectures: it
+//! hangs.
 //!
-//! - Mask with `cortex_m::interrupt::free`, which sets PRIMASK. BASEPRI, an interrupt that is disabled in the NVIC, and
-//!   critical sections that are made of these also keep the interrupt from ending the `WFI`.
-//! - `WFE` needs no mask: an interrupt sets the event register, and the next `WFE` returns at once. Then `sleep` is
-//!   `|_| asm::wfe()`. Under an emulator it may not sleep at all.
+//! - The mask is PRIMASK or `mstatus.MIE`, as `critical_section::with` sets them on one core. BASEPRI, as RTIC's `lock` sets it, and
+//!   an interrupt that is disabled in the NVIC or in `mie` keep the interrupt from ending the `WFI`.
+//! - `WFE` of Cortex-M needs no mask: an interrupt sets the event register, and the next `WFE` returns at once. Then the closure is
+//!   `|_| asm::wfe()`. QEMU does not sleep in it.
 //! - Other interrupts end the sleep, too; then there is no event, and the core sleeps again. A main loop with more to
 //!   do than this queue calls [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), and sleeps after a look at
 //!   everything else, as in the guide to events of cq-verbs.
-//! - If the queue has no channel ([`split`](crate::queue::SoftCq::split)), it can't be armed: the main loop polls.
+//! - A queue without a channel ([`split`](crate::queue::SoftCq::split)) can't be armed: the main loop polls.
 //!
-//! # Where completions are kept
-//! | | the handler | memory | for |
+//! **With a deadline.** [`sleeping_until`](crate::channel::flag::Receiver::sleeping_until) takes a clock, too. The timer's interrupt
+//! ends each sleep, and `wait` returns an empty batch once the deadline has passed:
+//!
+//! ```
+//! use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+//!
+//! use cq_core::channel::flag::Flag;
+//! use cq_core::cq::{CompletionQueue, WaitError};
+//! use cq_core::queue::SoftCq;
+//! # mod cortex_m { pub mod asm { pub fn wfi() { crate::on_timer() } } }
+//! # mod critical_section { pub fn with(section: impl FnOnce(())) { section(()) } }
+//!
+//! static TICKS: AtomicU32 = AtomicU32::new(0);
+//!
+//! /// The interrupt of a timer, each millisecond.
+//! fn on_timer() {
+//!     TICKS.store(TICKS.load(Relaxed) + 1, Relaxed);
+//! }
+//!
+//! # fn main() -> Result<(), WaitError> {
+//! let (mut flag, mut storage) = (Flag::new(), SoftCq::<16, u32>::of_entries()); // on a board, statics as above
+//! let (raiser, events) = flag.split();
+//! let (_producer, consumer) = storage.split_with(raiser);
+//! let mut channel = events.sleeping_until(
+//!     || TICKS.load(Relaxed),
+//!     |events, _deadline| critical_section::with(|_| if !events.is_pending() { cortex_m::asm::wfi() }),
+//! );
+//! let mut cq = CompletionQueue::new(consumer);
+//! let batch = cq.wait(&mut [0; 4], &mut channel, Some(TICKS.load(Relaxed) + 20))?.len();
+//! assert_eq!(batch, 0, "nothing came for 20 ms");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Tasks
+//! With the feature `async`, [`channel::waker`](crate::channel::waker) wakes a task of any executor, and
+//! [`next_batch`](crate::cq::CompletionQueue::next_batch) awaits completions. A
+//! [`WakerChannel`](crate::channel::waker::WakerChannel) in a static is split as a flag is. Both programs are in the example's folder:
+//!
+//! | | run | the queue's halves | a deadline |
 //! |---|---|---|---|
-//! | the main loop polls the engine | none | none | a loop that never sleeps: the driver implements [`PollCq`](crate::transport::PollCq), and `cq.poll(…)` of its `CompletionQueue` does what the handler does above |
-//! | the handler pushes | as above | a [`SoftCq`](crate::queue::SoftCq) | descriptors that must be free at once; several sources of completions that one queue collects |
-//! | the handler raises the flag only | `raiser.raise()` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as in the guide to transports of cq-testing |
+//! | embassy | `cargo run --bin embassy --features embassy`, on all three targets | the task has the consumer; the handler has the producer in a critical section | `with_timeout(…, cq.next_batch(…))` of embassy-time; a wait that is dropped takes nothing |
+//! | RTIC | `cargo run --bin rtic --features rtic --target thumbv7m-none-eabi` | `init` splits statics of its own; the producer is a `local` resource of the hardware task, without a lock, or `shared` by tasks of two priorities | `timeout_after` of a monotonic |
 //!
-//! # What is static, and how big
-//! A queue for `N` completions, a power of two, holds exactly `N`. Nothing is allocated.
+//! RTIC's `lock` masks by BASEPRI: its idle task sleeps outside of one.
 //!
-//! | static | bytes on a 32-bit core |
-//! |---|---|
-//! | `SoftCq<N, E>`, `E` of 8 bytes with `InArray` | 16 + 9 · `N`: 88 for 8, 160 for 16, 592 for 64 |
-//! | `SoftCq<N, E>`, `E` of 8 bytes with `InEntry` | 16 + 8 · `N`: 80 for 8, 144 for 16, 528 for 64 |
-//! | `SoftCq<N>`, of `Wc` | 16 + 48 · `N`: 400 for 8, 784 for 16, 3088 for 64 |
-//! | `Flag` | 8 |
-//! | a producer, a consumer | 40, 60; with `InArray` 48, 72 |
-//! | `[E; N]`, the buffer of a poll | the entries, on the stack: of the handler, too |
+//! # A full queue
+//! `N` is at least the number of descriptors, and the main loop never posts more than were polled: then the queue is never full. If
+//! that can't be promised, the handler chooses.
 //!
-//! An [entry](crate::entry) of one's own, as `Finished` is, costs 8 bytes of RAM and 1 byte for its generation, or 0 with
-//! [`InEntry`](crate::entry::InEntry) if two bits of it are spare, as in the example in the repository. A completion,
-//! [`Wc`](crate::wc::Wc), costs 48: it is for what stands on cq-verbs.
+//! **It drops.** [`push_or_overrun`](crate::queue::Producer::push_or_overrun) drops what does not fit, and the queue has ended: the main
+//! loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the number of those that were dropped, at
+//! every poll ([O3](crate::contract#o3)). It is woken for that ([O5](crate::contract#o5)), so the handler need not report it.
 //!
-//! `SoftCq::of_entries` is a constant of zeros, so the queue needs no flash.
+//! **It leaves descriptors as they are.** [`push`](crate::queue::Producer::push) fails with `Full`, and the handler returns. No
+//! interrupt follows for what it has left, so the main loop pends the interrupt again once it has polled:
 //!
-//! **Overrun.** `N` is at least the number of descriptors, and the loop never posts more than were polled: then there
-//! is no overrun. If there is one, [`push_or_overrun`](crate::queue::Producer::push_or_overrun) drops what does not fit, and the
-//! queue has ended: the main loop gets what was stored, then [`Overrun`](crate::transport::PollError::Overrun) with the
-//! number of those that were dropped, at every poll ([O3](crate::contract#o3)). It is woken for that
-//! ([O5](crate::contract#o5)), so the handler need not report it. A handler that can leave descriptors as they are uses
-//! [`push`](crate::queue::Producer::push) instead. To go on, see below.
+//! ```
+//! use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 //!
-//! **Tokens.** An engine that finishes in order needs no ledger: the position says which it was, as above, and
-//! an array of `N` tells what each was for. One that finishes in any order takes `Receives` of cq-verbs, as
-//! in the guide to transports of cq-testing; without compare-and-swap its
-//! generation is `Generation::new` with a number of your own.
+//! use cq_core::queue::{Producer, SoftCq};
+//! use cq_core::transport::PollError;
 //!
-//! # After an overrun
-//! Both sides of a queue that has overrun, or that was failed, give it back, with the raiser, and it is split again: another
-//! start would find the static taken. The handler's side comes back as it went, through its static; in the program above it is
-//! a `Handler`, which keeps its `next`:
+//! static FINISHED: AtomicU32 = AtomicU32::new(7); // by the device: 7 transfers
+//! static IS_LEFT: AtomicBool = AtomicBool::new(false);
+//!
+//! /// The handler. `next` is the transfer that it pushes next.
+//! fn on_interrupt(queue: &mut Producer<'_, u32>, next: &mut u32) {
+//!     while *next < FINISHED.load(Relaxed) {
+//!         if queue.push(next).is_err() {
+//!             return IS_LEFT.store(true, Relaxed);
+//!         }
+//!         *next += 1;
+//!     }
+//! }
+//!
+//! let (mut storage, mut next, mut done) = (SoftCq::<4, u32>::of_entries(), 0, 0);
+//! let (mut producer, mut consumer) = storage.split();
+//! on_interrupt(&mut producer, &mut next);
+//! while done < 7 {
+//!     done += consumer.poll(&mut [0; 4])?.len();
+//!     if IS_LEFT.load(Relaxed) {
+//!         IS_LEFT.store(false, Relaxed); // before the handler may set it again
+//!         on_interrupt(&mut producer, &mut next); // on a board, `NVIC::pend`, or the software interrupt of RISC-V
+//!     }
+//! }
+//! # Ok::<(), PollError>(())
+//! ```
+//!
+//! **To go on after an overrun**, both sides give the queue back, with the raiser, and it is split again: another
+//! start would find the static taken. The handler's side comes back as it went, through its static.
 //!
 //! ```
 //! use std::sync::Mutex; // on a board, that of `cortex_m::interrupt`, with a `RefCell`
@@ -291,32 +269,52 @@
 //! # Ok::<(), PollError>(())
 //! ```
 //!
-//! An interrupt in between finds no producer, and pushes nothing. So pend it once after the restart, as by `NVIC::pend`: its
-//! handler pushes what was finished meanwhile, for which no other interrupt may come. Which transfers were dropped is known by
+//!
+//! An interrupt in between finds no producer, and pushes nothing. So pend it once after the restart: its handler pushes what was
+//! finished meanwhile, for which no other interrupt may come. Which transfers were dropped is known by
 //! their positions, from the one after the last that was polled; how they went is lost, if the handler frees a descriptor before
 //! it pushes. The guide to recovery of cq-verbs says how a program goes on. A flag whose raiser was dropped with its
 //! producer is lost, as is a queue one side of which was: keep them. Both sides of a flag
 //! [give it back](crate::channel::Raiser::reunite), too.
 //!
-//! # Features
-//! | feature | for |
+//! # Where completions are kept
+//! | | the handler | memory | for |
+//! |---|---|---|---|
+//! | the main loop polls the engine | none | none | a loop that never sleeps: the driver implements [`PollCq`](crate::transport::PollCq), as `Finished` of the example's `dma.rs` |
+//! | the handler pushes | as above | a [`SoftCq`](crate::queue::SoftCq) | descriptors that must be free at once; several sources of completions that one queue collects |
+//! | the handler raises the flag only | `raiser.raise()` | none | engines whose interrupt can be enabled: the driver is the main loop's, and implements [`Arm`](crate::transport::Arm) as in the guide to transports of cq-testing |
+//!
+//! An engine that finishes in order needs no ledger: the position says which transfer it was, and an array of `N` tells what each was
+//! for. One that finishes in any order takes `Receives` of cq-verbs, as in the guide to transports of cq-testing; without
+//! compare-and-swap its generation is `Generation::new` with a number of your own.
+//!
+//! # What it costs
+//! A queue for `N` completions, a power of two, holds exactly `N`. `SoftCq::of_entries` is a constant of zeros, so it needs no
+//! flash.
+//!
+//! | static | bytes on a 32-bit core |
 //! |---|---|
-//! | none | all of the above |
-//! | `defmt` | logs: `defmt::warn!("{}", failed)` |
-//! | `heapless` of cq-verbs | `handlers` for each queue pair, in maps of `heapless` |
-//! | `async` | tasks of embassy instead of a main loop that sleeps: `channel::waker` |
-//! | `portable-atomic` | `async` without compare-and-swap; on one core build with `--cfg portable_atomic_unsafe_assume_single_core` |
+//! | `SoftCq<N, E>`, `E` of 8 bytes with [`InArray`](crate::entry::InArray) | 16 + 9 · `N`: 88 for 8, 160 for 16 |
+//! | `SoftCq<N, E>`, `E` of 8 bytes with [`InEntry`](crate::entry::InEntry), if two bits of it are spare | 16 + 8 · `N`: 80 for 8, 144 for 16 |
+//! | `SoftCq<N>`, of [`Wc`](crate::wc::Wc), which is for what stands on cq-verbs | 16 + 48 · `N`: 400 for 8, 784 for 16 |
+//! | `Flag` | 8 |
+//! | a producer, a consumer | 36, 48; with a flag 40, 60; with `InArray` 8 and 12 more |
 //!
-//! Tests on the host have `cq-testing`.
+//! Instructions for one completion, pushed and polled, and the flash of the whole program, on a Cortex-M4 at `opt-level = "s"`, as the
+//! programs of `bench/firmware` count them in QEMU:
 //!
-//! Without compare-and-swap (`thumbv6m-none-eabi`) a consumer that [fails](crate::queue::Consumer::fail) its
-//! queue raises no event, and there is no `budget`, `tracked` or `shared_cq`. [`queue::mpsc`](crate::queue::mpsc) needs 64-bit atomics: elsewhere
-//! several handlers share a producer in a critical section, or have a queue each. An interrupt handler and the main
-//! loop are two sides, as two cores would be; handlers of the same priority do not interrupt each other, and are one
-//! side.
+//! | | 48 bytes | 16 bytes |
+//! |---|---|---|
+//! | `push_or_overrun`, `pop` | 63, 2292 | 60, 2068 |
+//! | in place | 62, 2288 | 59, 2068 |
+//! | `poll` of up to four | 99, 2480 | 90, 2260 |
+//! | a flag, and `wait` for up to four | 105, 3024 | 96, 2772 |
+//! | `spsc` of heapless | 63, 1756 | 55, 1512 |
+//! | embassy's channel, in critical sections | 91, 1820 | 85, 1576 |
 //!
-//! # Logs
-//! `Debug` puts its texts, and the code that assembles them, into the flash. With `defmt` the host has them:
+//! The buffer of a poll is made once: an array that each poll makes is cleared each time.
+//!
+//! **Logs.** `Debug` puts its texts, and the code that assembles them, into the flash. With the feature `defmt` the host has them:
 //!
 #![cfg_attr(feature = "defmt", doc = "```")]
 #![cfg_attr(not(feature = "defmt"), doc = "```ignore")]
@@ -333,17 +331,17 @@
 //! }
 //! ```
 //!
-//! | built for thumbv7em, optimized for size | bytes of flash |
-//! |---|---|
-//! | a firmware that polls a queue | 1480 |
-//! | and logs completions and errors by `defmt` | 3042 |
-//! | by `Debug` | 8152 |
-//!
-//! # Tests on the host
-//! - **The same code**, as above: nothing in it names a target but the `cortex_m` that is imported. The model of the
-//!   core is strict: without the mask in `sleep` it hangs.
-//! - **The driver alone**: `rules` of cq-testing checks a transport, arming included, by the rules of the
-//!   contract.
+//! # Tests
+//! - **The same code on the host**: nothing in the program below names a target but the `cortex_m` that is imported. Its last two
+//!   items model the engine and the core. The model is strict: without the mask in `sleep` it hangs. It is `cargo run -p cq-core
+//!   --example static_isr`.
+//! - **The driver alone**: `rules` of cq-testing checks a transport, arming included, by the rules of the contract.
 //! - **The main loop alone**: generic over [`PollCq`](crate::transport::PollCq) or [`Arm`](crate::transport::Arm), it
 //!   runs on a script, or on a queue with injected faults: the guide to tests of cq-testing.
-//! - **The image**: `cargo run` in QEMU. `-icount` makes each run the same, so a race that it has, it has each time.
+//! - **The image**: `cargo run` in QEMU. `-icount` makes each run the same, so a race that it has, it has each time. The largest
+//!   program of the example lets its interrupt come one cycle later in each round, at every instruction from the doorbell to the
+//!   `WFI`.
+//!
+//! ```rust,ignore
+#![doc = include_str!("../../examples/static_isr.rs")]
+//! ```
