@@ -49,7 +49,7 @@
 //! | feature | for | without compare-and-swap |
 //! |---|---|---|
 //! | none | all of this guide but tasks and logs | |
-//! | `async` | tasks: [`channel::waker`](crate::channel::waker) | needs the choice below |
+//! | `async` | tasks: `channel::waker` | needs the choice below |
 //! | `defmt` | logs: `defmt::warn!("{}", failed)` | |
 //! | `alloc` | the traits of [`transport`](crate::transport) for `Box<T>`, and queues on the heap; the program has a `#[global_allocator]` | no queues on the heap, no `waker::channel` |
 //! | `portable-atomic` | `async` with the atomics of that crate on targets with compare-and-swap, too | `async` has them |
@@ -166,9 +166,9 @@
 //! ```
 //!
 //! # Tasks
-//! With the feature `async`, [`channel::waker`](crate::channel::waker) wakes a task of any executor, and
-//! [`next_batch`](crate::cq::CompletionQueue::next_batch) awaits completions. A
-//! [`WakerChannel`](crate::channel::waker::WakerChannel) in a static is split as a flag is. Both programs are in the example's folder:
+//! With the feature `async`, `channel::waker` wakes a task of any executor, and
+//! `next_batch` of [`CompletionQueue`](crate::cq::CompletionQueue) awaits completions. A
+//! `WakerChannel` in a static is split as a flag is. Both programs are in the example's folder:
 //!
 //! | | run | the queue's halves | a deadline |
 //! |---|---|---|---|
