@@ -300,8 +300,8 @@
 //! | `Flag` | 8 |
 //! | a producer, a consumer | 36, 48; with a flag 40, 60; with `InArray` 8 and 12 more |
 //!
-//! Instructions for one completion, pushed and polled, and the flash of the whole program, on a Cortex-M4 at `opt-level = "s"`, as the
-//! programs of `bench/firmware` count them in QEMU:
+//! Instructions for one completion, pushed and polled, and the flash of the whole program, for `thumbv7em-none-eabihf` at
+//! `opt-level = "s"`, as the programs of `bench/firmware` count them in QEMU:
 //!
 //! | | 48 bytes | 16 bytes |
 //! |---|---|---|
