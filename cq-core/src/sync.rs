@@ -109,7 +109,9 @@ use core::fmt;
 use core::sync::atomic::Ordering::AcqRel;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-pub(crate) use self::plain::{LOADS_AHEAD, Tracked, copy_entry, copy_in_order, hold_loads};
+pub(crate) use self::plain::{
+    LOADS_AHEAD, Tracked, by_its_address, copy_entry, copy_in_order, hold_loads,
+};
 use self::site::at;
 pub(crate) use crate::{array_of, const_unless_loom};
 

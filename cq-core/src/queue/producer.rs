@@ -241,15 +241,16 @@ impl<'a, E: Entry, C: QueueChannel, M: Memory<E>> Producer<'a, E, C, M> {
         completion: &impl Completion<E>,
         refuse: impl FnOnce(&mut Self) -> X,
     ) -> Result<(), X> {
-        if self.is_short_of(1) {
+        let this = sync::by_its_address(self);
+        if this.is_short_of(1) {
             if !sync::IS_SMALL {
-                return self.push_late(completion, refuse);
+                return this.push_late(completion, refuse);
             }
-            if self.reload(1) == 0 {
-                return Err(refuse(self));
+            if this.reload(1) == 0 {
+                return Err(refuse(this));
             }
         }
-        self.store(completion);
+        this.store(completion);
         Ok(())
     }
 

@@ -49,6 +49,24 @@ pub unsafe fn copy_entry<E: Pod>(from: *const E, to: *mut E) {
     }
 }
 
+/// The same value. On a microcontroller the compiler takes its address for one of those that it does not know: of a handler's
+/// static that it knows, it would make a static of each field, and load the address of each.
+#[inline(always)]
+pub fn by_its_address<T>(value: &mut T) -> &mut T {
+    #[cfg(any(target_arch = "arm", target_arch = "riscv32"))]
+    {
+        let mut address: *mut T = value;
+        // SAFETY: no instruction is in it, so the pointer is the same.
+        unsafe {
+            core::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+        }
+        // SAFETY: it was made of a reference that is not used meanwhile.
+        unsafe { &mut *address }
+    }
+    #[cfg(not(any(target_arch = "arm", target_arch = "riscv32")))]
+    value
+}
+
 /// Whether [`hold_loads`] holds any, as the [module above](super#loads-that-are-held) says. In loom and Miri it is as if it did, so
 /// that they check what surrounds it.
 pub const LOADS_AHEAD: bool = cfg!(any(target_arch = "x86_64", loom, miri));
