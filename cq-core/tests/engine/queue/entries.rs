@@ -21,22 +21,38 @@ fn passes<E: Entry + PartialEq + Debug>(make: impl Fn(u32) -> E) {
         producer.push_batch(&batch).unwrap();
         let mut out = [E::zeroed(); 4];
         assert_eq!((consumer.poll_into(&mut out), &out[..3]), (Ok(3), &batch[..]));
+        producer.push_batch(&batch[1..]).unwrap();
+        assert_eq!(consumer.pop(), Ok(Some(batch[1])));
+        assert_eq!(consumer.pop(), Ok(Some(batch[2])));
         assert!(consumer.is_empty());
     }
+}
+
+/// Bytes that all differ, so that none is at another's place.
+fn bytes<const N: usize>(number: u32) -> [u8; N] {
+    std::array::from_fn(|nth| (number as usize + nth) as u8)
 }
 
 #[test]
 fn s08_entries_of_all_sizes_are_returned_as_they_were_pushed() {
     passes(|number| number as u8);
     passes(|number| number as i16);
+    passes(|number| number);
     passes(f64::from);
     passes(u128::from);
     passes(|number| (number as u16).to_ne_bytes());
     passes(|number| [number as u8; 3]);
     passes(|number| [u64::from(number); 3]);
     passes(|number| [number; 11]);
-    passes(|number| [number as u8; 127]);
-    passes(|number| [u64::from(number); 16]);
+    passes(bytes::<127>);
+    passes(bytes::<128>);
+    passes(|number| bytemuck::cast::<_, [u16; 63]>(bytes::<126>(number)));
+    passes(|number| bytemuck::cast::<_, [u32; 17]>(bytes::<68>(number)));
+    passes(|number| bytemuck::cast::<_, [u32; 31]>(bytes::<124>(number)));
+    passes(|number| bytemuck::cast::<_, [u64; 9]>(bytes::<72>(number)));
+    passes(|number| bytemuck::cast::<_, [u64; 15]>(bytes::<120>(number)));
+    passes(|number| bytemuck::cast::<_, [u64; 16]>(bytes::<128>(number)));
+    passes(|number| bytemuck::cast::<_, [u128; 7]>(bytes::<112>(number)));
 }
 
 /// The generations that earlier sides left are those of the next ones' first round.
@@ -162,4 +178,36 @@ spare! {
     Short: u16, short, 0x7ff8;
     LowBits: u8, byte, 0x03;
     LastWord: u32, words, 0xf000_0000;
+}
+
+/// Entries of 128 bytes whose first, middle or last word has the generation.
+macro_rules! large {
+    ($($name:ident: $at:literal;)+) => {
+        $(
+            #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+            #[repr(C, align(8))]
+            struct $name([u8; 128]);
+
+            impl Entry for $name {
+                type Generation = InEntry<u16, $at, 0xffff>;
+            }
+        )+
+
+        #[test]
+        fn s08_all_bytes_of_the_largest_entries_are_copied() {
+            $(passes(|number| {
+                let mut entry = $name(bytes(number));
+                entry.0[$at..$at + 2].fill(0);
+                entry
+            });)+
+        }
+    };
+}
+
+large! {
+    First: 0;
+    Second: 10;
+    Middle: 66;
+    BeforeLast: 118;
+    Last: 126;
 }

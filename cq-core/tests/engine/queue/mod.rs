@@ -15,6 +15,7 @@
 //! | `heap` | queues that own their storage (O1) |
 //! | `entries` | entries of many sizes, spare bits (S8) |
 //! | `in_place` | batches that are read where they lie (S7, O1, O3, N2, C1) |
+//! | `one` | an entry by itself, among polls of several (P1, P2, O3, S2, S7) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
 //! | `reunite` | queues that are had again from their sides (O3, S2) |
 //! | `mpsc` | several producers |
@@ -32,6 +33,7 @@ mod layout;
 mod model;
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 mod mpsc;
+mod one;
 mod order;
 mod overrun;
 mod positions;
