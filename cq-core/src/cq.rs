@@ -222,7 +222,8 @@ pub(crate) fn wait_with<'r, E, C: Block>(
     Ok(first(buffer, count))
 }
 
-/// The first completions, of which there are so many. No panic is compiled in for more.
+/// The first completions, of which there are so many: `poll_checked` has seen to it that there are no more than the buffer holds,
+/// which the compiler does not know, and no panic is compiled in for it.
 fn first<E>(buffer: &[E], count: usize) -> &[E] {
     &buffer[..count.min(buffer.len())]
 }

@@ -110,7 +110,7 @@ use core::sync::atomic::Ordering::AcqRel;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 pub(crate) use self::plain::{
-    LOADS_AHEAD, Tracked, by_its_address, copy_entry, copy_in_order, hold_loads,
+    LOADS_AHEAD, MOST_COPIED, Tracked, by_its_address, copy_entry, copy_in_order, hold_loads,
 };
 use self::site::at;
 pub(crate) use crate::{array_of, const_unless_loom};
@@ -158,7 +158,7 @@ cfg_if::cfg_if! {
     }
 }
 
-/// Whether the target has no words of 64 bits, as a microcontroller. There instructions and flash count, not cache lines.
+/// Whether the target has no 64-bit atomics, as a microcontroller. There instructions and flash count, not cache lines.
 pub(crate) const IS_SMALL: bool = size_of::<Word>() < size_of::<u64>();
 
 /// Publishes an entry: stores the word that has its generation, after all the others.

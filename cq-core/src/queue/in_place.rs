@@ -96,8 +96,8 @@ impl<E: Entry, C> InPlace<'_, '_, E, C> {
     #[inline]
     #[must_use]
     pub fn as_slices(&self) -> (&[E], &[E]) {
-        // SAFETY: the consumer is borrowed, so it is the only one, and releases nothing. `published` has acquired that these
-        // slots are published.
+        // SAFETY: the consumer is borrowed, so it is the only one, and releases nothing. The poll has acquired that these slots are
+        // published, of which `next` is the first: it has the slot at the position.
         unsafe {
             match self.count {
                 // A batch of one, or of none, needs no position.

@@ -72,8 +72,9 @@
 //!
 //! | file | what its unsafe code relies on |
 //! |---|---|
-//! | `queue/{ring, slot, producer, consumer, in_place, raw/slot}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
+//! | `queue/{ring, slot, producer, consumer, consumer/poll, in_place, raw/slot}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap, storage}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
+//! | `queue/reference` | who makes one of a pointer keeps the value alive |
 //! | `queue/reunite`, `channel/sides` | all sides of a queue or channel were given back |
 //! | `queue/raw` | what the caller of its constructors guarantees; all words are atomic |
 //! | `sync/plain` | plain copies of words that nobody else accesses; an instruction that accesses nothing |
@@ -102,8 +103,10 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `producer`, `consumer` | a push, a poll, step by step |
+//! | `producer`, `consumer/poll` | a push, a poll, step by step |
+//! | `consumer` | arming, failing |
 //! | `in_place` | a batch that is read where it lies |
+//! | `reference` | a reference to a queue's memory, which a side may own |
 //! | `ring` | which slot a position has, and which generation |
 //! | `slot`, `storage` | how entries are written and read; the memory of a queue's own |
 //! | `arm` | which event the consumer asked for |

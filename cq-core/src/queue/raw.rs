@@ -308,7 +308,7 @@ impl<'a> RawQueue<'a> {
     fn ring(&self) -> Ring<'a, Wc, Shared> {
         // SAFETY: the tags live for `'a`, and are accessed only through the ring, which lives no longer.
         let tags = unsafe { Tags::kept(self.tags) };
-        // SAFETY: `new`, or `of`, has checked that the number of slots is a power of two.
+        // SAFETY: `new`, or `of`, has checked that the number of slots is a power of two, and not too large.
         unsafe { Ring::new(Ref::from(self.slots), tags) }
     }
 }

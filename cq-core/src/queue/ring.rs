@@ -63,7 +63,7 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     /// A ring of these slots. What is stored beside them lives as long.
     ///
     /// # Safety
-    /// The number of slots is a power of two, and as much is stored beside them.
+    /// The number of slots is a power of two, at most [`MAX_STORAGE`], and as much is stored beside them.
     pub(super) unsafe fn new(slots: Ref<'a, [A::Slot]>, beside: A::Beside) -> Self {
         let (mask, shift) = ((slots.len() - 1) as Position, slots.len().trailing_zeros());
         // SAFETY: no power of two is 0 (guaranteed by the caller).
@@ -91,8 +91,8 @@ impl<'a, E: Entry, A: Access<E>> Ring<'a, E, A> {
     #[inline(always)]
     fn generation(&self, position: Position) -> Word {
         let top = 1 << (A::BITS - 1);
-        // SAFETY: a word has more bits than the number of slots, which is at most `MAX_STORAGE`. Known to the compiler, this spares
-        // a mask.
+        // SAFETY: the number of slots is at most `MAX_STORAGE` (`new`), which is less than a word can be. Known to the compiler, this
+        // spares a mask.
         unsafe { assert_unchecked(self.shift < Word::BITS) };
         A::placed((position >> self.shift) as u16 & (top - 1) | top)
     }
@@ -201,8 +201,6 @@ pub(super) struct Place<'a, E: Entry, A: Access<E>> {
     pub(super) generation: Word,
 }
 
-crate::copied!([E: Entry, A: Access<E>] Place<'_, E, A>);
-
 impl<E: Entry, A: Generation<E>> Place<'_, E, A> {
     /// Whether the entry is published, by a load with Acquire: it may be read in place.
     #[inline(always)]
@@ -228,7 +226,7 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
         unsafe { A::read(&self.slot, self.mark, self.generation, out) }
     }
 
-    /// Writes an entry, except for what [publishes](Self::publish) it.
+    /// Writes an entry, except for what [publishes](Self::publish) it, and returns the word for that.
     ///
     /// # Safety
     /// As of [`Access::write`].

@@ -15,7 +15,7 @@ use super::completion::Completion;
 use super::reference::Ref;
 use super::ring::{Position, Ring, Span};
 use crate::entry::Entry;
-use crate::sync::{Tracked, Word};
+use crate::sync::{self, Tracked, Word};
 
 /// A generation that no entry has, so a place with it is never published. Generations of entries have the top bit set,
 /// and unwritten memory has 0.
@@ -23,6 +23,7 @@ pub(super) const NEVER: u16 = 1;
 
 /// The largest entry, in bytes.
 const LARGEST: usize = 128;
+const _: () = assert!(LARGEST <= sync::MOST_COPIED);
 
 /// Who accesses the memory of a ring: its two sides only ([`Own`]), or others too
 /// ([`raw::Shared`](super::raw::Shared)).
@@ -80,7 +81,8 @@ pub trait Access<E>: fmt::Debug + 'static {
     /// an Acquire before it orders it.
     fn is_published(slot: &Self::Slot, mark: Self::Mark, generation: Word) -> bool;
 
-    /// Writes an entry, except for what [publishes](Self::publish) it.
+    /// Writes an entry, except for what [publishes](Self::publish) it. Returns the word of the entry that does, before it has its
+    /// generation; 0 if the generation is apart.
     ///
     /// # Safety
     /// The caller is the producer that owns the slot, and has acquired that the consumer released it.

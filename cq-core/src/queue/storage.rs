@@ -42,7 +42,7 @@ impl<const N: usize, E: Entry> Slots<N, E> {
     }
 
     pub(super) fn ring(&self) -> Ring<'_, E> {
-        // SAFETY: `CAPACITY` has checked that `N` is a power of two. The cells are as many, and live as long as the slots.
+        // SAFETY: `CAPACITY` has checked that `N` is a power of two, and not too large. The cells are as many, and live as long as the slots.
         unsafe { Ring::new(Ref::from(&self.slots[..]), E::Generation::beside(&self.beside)) }
     }
 }

@@ -9,12 +9,15 @@ use super::{Word, const_unless_loom};
 /// `memcpy`.
 const AT_A_TIME: usize = if cfg!(target_arch = "arm") { 64 } else { 16 } / size_of::<Word>();
 
+/// The largest number of bytes that [`copy_in_order`] copies.
+pub const MOST_COPIED: usize = 8 * AT_A_TIME * size_of::<Word>();
+
 /// Copies words plainly, some at a time and in order: on x86-64, a copy of all at once compiles to moves that start with the last
 /// word, and another core then reads them 15 % later. No loop is left where their number is a constant, since that would become
 /// a call.
 ///
 /// # Safety
-/// So many words, at most 32, lie at `from`, and there is space for them at `to`, elsewhere. No other thread writes those nor
+/// So many words, of at most [`MOST_COPIED`] bytes, lie at `from`, and there is space for them at `to`, elsewhere. No other thread writes those nor
 /// accesses these meanwhile. One that did so before has released it to this thread, and one that does so later acquires what
 /// this thread releases after the copy.
 #[inline(always)]
@@ -33,15 +36,18 @@ pub unsafe fn copy_in_order(from: *const Word, to: *mut Word, count: usize) {
     copy!(0 1 2 3 4 5 6 7);
 }
 
-/// Copies an entry plainly: [by words](copy_in_order), if it is aligned to them.
+/// Copies an entry plainly: [by words](copy_in_order), if it consists of them. The alignment does not say that, as on 32-bit x86,
+/// where a word of 64 bits is aligned to 4 bytes.
 ///
 /// # Safety
 /// An entry lies at `from`, and there is space for one at `to`, elsewhere. As of [`copy_in_order`].
 #[inline(always)]
 pub unsafe fn copy_entry<E: Pod>(from: *const E, to: *mut E) {
-    // SAFETY: guaranteed by the caller. The size is a multiple of the alignment, and so of a word's size.
+    let is_words =
+        size_of::<E>().is_multiple_of(size_of::<Word>()) && align_of::<E>() >= align_of::<Word>();
+    // SAFETY: guaranteed by the caller; so many words are an entry.
     unsafe {
-        if align_of::<E>() >= align_of::<Word>() {
+        if is_words {
             copy_in_order(from.cast(), to.cast(), size_of::<E>() / size_of::<Word>());
         } else {
             to.copy_from_nonoverlapping(from, 1);

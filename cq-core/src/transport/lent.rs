@@ -18,6 +18,7 @@ macro_rules! queue {
 
             of_target! { $queue;
                 poll_into(&mut $this, out: &mut [T::Entry]) -> Result<usize, PollError>;
+                pop(&mut $this) -> Result<Option<T::Entry>, PollError>;
                 holds_more_than(&$this, count: usize) -> bool;
             }
         }

@@ -121,10 +121,11 @@ impl Access<Wc> for Shared {
         let last = sync::observe(&slot.words[BODY]);
         let Some(last) = Padding::of_generation(last, generation) else { return false };
         slot.tracked.read();
-        // SAFETY: guaranteed by the caller; the words of a completion are a completion.
-        let words = unsafe { &mut *out.cast::<[Word; WORDS]>() };
-        words[..BODY].iter_mut().zip(&slot.words).for_each(|(to, from)| *to = sync::load(from));
-        words[BODY] = last;
+        let words = slot.words[..BODY].iter().map(sync::load).chain([last]);
+        // SAFETY: an entry, which has so many words, can be written to `out` (guaranteed by the caller).
+        words
+            .enumerate()
+            .for_each(|(nth, word)| unsafe { out.cast::<Word>().add(nth).write(word) });
         true
     }
 }
