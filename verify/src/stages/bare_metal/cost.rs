@@ -45,15 +45,16 @@ const RISC_V: Core = Core {
     more_flash: 1500,
 };
 
-/// The programs: the measure, its other peer, and ours.
-const PEERS: [&str; 2] = ["heapless", "embassy"];
-const OURS: [&str; 4] = ["pop", "in_place", "poll", "wait"];
+/// The programs.
+const PEERS: [&str; 3] = ["heapless", "heapless_static", "embassy"];
+const OURS: [&str; 5] = ["pop", "in_place", "pop_static", "poll", "wait"];
 
-/// How many instructions these may execute for each that heapless does.
+/// How many instructions the first of each pair may execute for each that the second one does.
 const MOST: f64 = 1.28;
-const WITHOUT_BUFFER: [&str; 2] = ["pop", "in_place"];
-/// Of these, and `poll`, the flash is compared, where the compiler optimizes for size.
-const WITHOUT_FLAG: [&str; 3] = ["pop", "in_place", "poll"];
+const COMPARED: [[&str; 2]; 3] =
+    [["pop", "heapless"], ["in_place", "heapless"], ["pop_static", "heapless_static"]];
+/// Of these and one more, the flash is compared, where the compiler optimizes for size.
+const OF_POLL: [&str; 2] = ["poll", "heapless"];
 
 struct Core {
     target: &'static str,
@@ -129,19 +130,21 @@ impl Row {
 
     /// What costs too much.
     fn fault(&self, costs: &[(&str, Cost)]) -> Option<String> {
-        let (measure, pop) = (of(costs, PEERS[0]), of(costs, "pop").instructions);
+        let pop = of(costs, "pop").instructions;
         if self.most.is_some_and(|most| pop > most) {
             return Some(format!("pop executes {pop:.1} instructions"));
         }
-        for program in WITHOUT_BUFFER {
-            let ratio = of(costs, program).instructions / measure.instructions;
+        for [ours, peer] in COMPARED {
+            let ratio = of(costs, ours).instructions / of(costs, peer).instructions;
             if ratio > MOST {
-                return Some(format!("{program} executes {ratio:.2} of heapless' instructions"));
+                return Some(format!("{ours} executes {ratio:.2} of the instructions of {peer}"));
             }
         }
-        let is_large =
-            |program: &&&str| of(costs, program).flash > measure.flash + self.core.more_flash;
-        let large = WITHOUT_FLAG.iter().filter(|_| self.is_for_size()).find(is_large)?;
+        let is_large = |[ours, peer]: &[&str; 2]| {
+            of(costs, ours).flash > of(costs, peer).flash + self.core.more_flash
+        };
+        let compared = COMPARED.iter().chain([&OF_POLL]).filter(|_| self.is_for_size());
+        let [large, _] = compared.copied().find(is_large)?;
         Some(format!("{large} has {} bytes of flash", of(costs, large).flash))
     }
 }
