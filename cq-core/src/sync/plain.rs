@@ -17,9 +17,9 @@ pub const MOST_COPIED: usize = 8 * AT_A_TIME * size_of::<Word>();
 /// a call.
 ///
 /// # Safety
-/// So many words, of at most [`MOST_COPIED`] bytes, lie at `from`, and there is space for them at `to`, elsewhere. No other thread writes those nor
-/// accesses these meanwhile. One that did so before has released it to this thread, and one that does so later acquires what
-/// this thread releases after the copy.
+/// So many words, of at most [`MOST_COPIED`] bytes, lie at `from`, and there is space for them at `to`, elsewhere. No other
+/// thread writes those nor accesses these meanwhile. One that did so before has released it to this thread, and one that does so
+/// later acquires what this thread releases after the copy.
 #[inline(always)]
 pub unsafe fn copy_in_order(from: *const Word, to: *mut Word, count: usize) {
     macro_rules! copy {
@@ -55,22 +55,22 @@ pub unsafe fn copy_entry<E: Pod>(from: *const E, to: *mut E) {
     }
 }
 
-/// The same value. On a microcontroller the compiler takes its address for one of those that it does not know: of a handler's
-/// static that it knows, it would make a static of each field, and load the address of each.
+/// The same value. On a microcontroller the compiler does not know its address then: of a static that it knows, such as an
+/// interrupt handler's, it would make a static of each field, and each access would load the address of one.
 #[inline(always)]
 pub fn by_its_address<T>(value: &mut T) -> &mut T {
-    #[cfg(any(target_arch = "arm", target_arch = "riscv32"))]
-    {
-        let mut address: *mut T = value;
-        // SAFETY: no instruction is in it, so the pointer is the same.
-        unsafe {
-            core::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+    cfg_if::cfg_if! {
+        if #[cfg(all(any(target_arch = "arm", target_arch = "riscv32"), not(target_has_atomic = "64"), not(miri)))] {
+            let mut address: *mut T = value;
+            // SAFETY: it has no instruction, so the pointer is the same, and that of a reference which is not used meanwhile.
+            unsafe {
+                core::arch::asm!("/* {0} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+                &mut *address
+            }
+        } else {
+            value
         }
-        // SAFETY: it was made of a reference that is not used meanwhile.
-        unsafe { &mut *address }
     }
-    #[cfg(not(any(target_arch = "arm", target_arch = "riscv32")))]
-    value
 }
 
 /// Whether [`hold_loads`] holds any, as the [module above](super#loads-that-are-held) says. In loom and Miri it is as if it did, so
