@@ -248,19 +248,19 @@ pub trait Block: Events {
 /// An instant of a clock that can be read, for waits with a timeout. With the feature `std`, `std::time::Instant` is one.
 ///
 /// ```
-/// use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+/// use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// use core::time::Duration;
 /// use cq_core::transport::Deadline;
 ///
-/// static TICKS: AtomicU64 = AtomicU64::new(500); // counted by a timer's interrupt, each millisecond
+/// static TICKS: AtomicU32 = AtomicU32::new(500); // counted by a timer's interrupt, each millisecond
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-/// struct Tick(u64);
+/// struct Tick(u32);
 ///
 /// impl Deadline for Tick {
 ///     fn after(timeout: Duration) -> Option<Self> {
 ///         // Rounded up, and a tick more: the present one has begun.
-///         let ticks = u64::try_from(timeout.as_nanos().div_ceil(1_000_000)).ok()?.checked_add(1)?;
+///         let ticks = u32::try_from(timeout.as_nanos().div_ceil(1_000_000)).ok()?.checked_add(1)?;
 ///         TICKS.load(Relaxed).checked_add(ticks).map(Self)
 ///     }
 /// }

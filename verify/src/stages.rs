@@ -179,7 +179,7 @@ pub static STAGES: [Stage; 22] = [
         .shows("every transport follows each rule of the contract, except for listed deviations")
         .why("the suite is the specification: every rule on every transport, including a real driver")
         .shares(&[Shared::Guest, Shared::Checker]),
-    Stage::new("bare-metal", 140, bare_metal::run)
+    Stage::new("bare-metal", 200, bare_metal::run)
         .shows("the libraries of firmware compile for Cortex-M, RISC-V and bare 64-bit targets with sets of features, without `alloc` from core alone; the example firmware runs on Cortex-M and RISC-V in QEMU, under embassy and RTIC too, and hangs if it can lose a wake-up")
         .why("one use of std or of a 64-bit atomic excludes firmware, and so does an interrupt that is missed")
         .shares(&[Shared::BareMetal])
@@ -211,7 +211,7 @@ pub static STAGES: [Stage; 22] = [
         .why("the suite has the cases that somebody thought of; random programs find others")
         .long("tens of thousands of random programs")
         .shares(&[Shared::Checker]),
-    Stage::new("miri", 400, miri::run)
+    Stage::new("miri", 600, miri::run)
         .shows("the engine's tests of queues, raw memory, channels and accounting do nothing undefined in Miri: no access to what is freed, uninitialised, borrowed by others or raced for")
         .why("neither a test nor a model sees memory that is read before it is written, or through a reference that is none any more")
         .misses("memory that is mapped, ppoll(2), a level-triggered epoll(7), sockets; rings of millions of slots; code that the compiler makes; the device, whose memory is mapped")

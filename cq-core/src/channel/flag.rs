@@ -24,8 +24,8 @@
 //!
 //! # Sleeping
 //! The flag does not put the core to sleep: the program does, in a closure, and [`CompletionQueue::wait`] calls it
-//! while there is no event. On Arm that is `WFE`, which also an interrupt before it ends; or `WFI`, after another look
-//! at the flag with interrupts masked. An event that came between looks ends the sleep in both.
+//! while there is no event. On Arm that is `WFE`, which returns at once if an interrupt came before it; or `WFI`, after another
+//! look at the flag with interrupts masked, which a pending interrupt ends.
 //!
 //! ```
 //! use cq_core::channel::flag::Flag;

@@ -22,7 +22,8 @@
 //!
 //! It is `board` in `cq-core/examples/firmware` of the repository: `cargo run --bin board` there, with `--target` for the other
 //! two. To begin with it, copy that folder: `src/board` is the timer, `memory` the addresses of flash and RAM, the other programs
-//! can be deleted with their `[[bin]]`. What the folder has:
+//! can be deleted with their `[[bin]]`. Its entries are numbers; [`entry`](crate::entry) says how a structure is one, and the
+//! example's `dma.rs` has one with its generation in spare bits. What the folder has:
 //!
 //! | | Cortex-M | RISC-V |
 //! |---|---|---|
@@ -297,7 +298,6 @@
 //! # Ok::<(), PollError>(())
 //! ```
 //!
-//!
 //! An interrupt in between finds no producer, and pushes nothing. So pend it once after the restart: its handler pushes what was
 //! finished meanwhile, for which no other interrupt may come. The positions after the last transfer that was polled tell which
 //! ones were dropped. Their results are lost if the handler frees a descriptor before it pushes. Keep both sides of a queue and of a
@@ -340,7 +340,8 @@
 //! | `spsc` of heapless, with the producer in a static and a critical section | 82 | 1884 | 74 | 1640 |
 //! | embassy's channel, in critical sections | 91 | 1820 | 85 | 1576 |
 //!
-//! Entering and leaving an interrupt is not counted. The buffer of a poll is made once: an array that each poll makes is cleared each time.
+//! Entering and leaving an interrupt is not counted. Make the buffer of a poll once: an array that each poll makes is cleared each
+//! time.
 //!
 //! **Logs.** `Debug` puts its texts, and the code that assembles them, into the flash. With the feature `defmt` the host has them. The
 //! program links by `-Tdefmt.x`, too, and has a logger, such as `defmt-rtt`:

@@ -49,7 +49,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     half_aligned.args(HALF_ALIGNED).args(["--", "queue::entries::"]);
     tests += libtest::run("cargo miri test for i686", &mut half_aligned, job)?;
     let mut small = miri(ENGINE);
-    small.args(["--", "queue::one::", "queue::in_place::"]);
+    small.args(["--", "queue::one::"]);
     small.env("RUSTFLAGS", SMALL).env("CARGO_TARGET_DIR", "target/miri/small");
     tests += libtest::run("cargo miri test without 64-bit atomics", &mut small, job)?;
     Ok(format!("{tests} tests, {seeds} seeds; each that is not for Miri says why in its source"))

@@ -1,6 +1,6 @@
 //! Polls of one beside polls of several: each has checks of its own, and all take from the same queue (P1, P2, O3, S7).
 
-use std::mem;
+use std::{hint, mem};
 
 use cq_core::entry::Entry;
 use cq_testing::entries::Bytes16;
@@ -237,5 +237,25 @@ fn p01_completions_are_popped_from_memory_that_others_share() {
         producer.push(&recv(number)).unwrap();
         assert_eq!(consumer.pop(), Ok(Some(recv(number))));
         assert_eq!(consumer.pop(), Ok(None));
+    }
+}
+
+/// The producer pushes and leaves between the consumer's two looks now and then.
+#[test]
+fn s02_what_is_pushed_right_before_the_end_comes_before_it() {
+    for number in 0..if cfg!(miri) { 20 } else { 2000 } {
+        let mut storage = SoftCq::<2, u32>::of_entries();
+        let (mut producer, mut consumer) = storage.split();
+        let polled = thread::scope(|threads| {
+            threads.spawn(move || producer.push(&number).unwrap());
+            let mut buffer = [0; 2];
+            loop {
+                match consumer.poll(&mut buffer) {
+                    Ok([]) => hint::spin_loop(),
+                    polled => break polled.map(<[u32]>::to_vec),
+                }
+            }
+        });
+        assert_eq!(polled, Ok(vec![number]));
     }
 }
