@@ -7,12 +7,14 @@
 use cortex_m as _; // the critical section
 #[cfg(target_arch = "arm")]
 pub use cortex_m_rt::entry;
+use cq_core::queue::{Consumer, Producer, SoftCq};
 use panic_halt as _;
 #[cfg(target_arch = "riscv32")]
 use riscv as _; // the critical section
 #[cfg(target_arch = "riscv32")]
 pub use riscv_rt::entry;
 use semihosting::process;
+use static_cell::ConstStaticCell;
 
 /// How many entries a queue holds.
 pub const SLOTS: usize = 16;
@@ -69,7 +71,7 @@ cfg_if::cfg_if! {
 #[cfg(feature = "small")]
 const _: () = {
     use cq_core::channel::flag::{Flag, Raiser};
-    use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+    use cq_core::queue::OnChannel;
     use cq_core::wc::Wc;
 
     assert!(size_of::<SoftCq<16, [u8; 8]>>() == 160 && size_of::<SoftCq<8, [u8; 8]>>() == 88);
@@ -82,6 +84,13 @@ const _: () = {
     assert!(size_of::<Consumer<'_, Wc, OnChannel<OnFlag>>>() == 60);
     assert!(size_of::<Producer<'_, u32>>() == 44 && size_of::<Consumer<'_, u32>>() == 60);
 };
+
+/// The sides of cq-core's queue.
+pub fn sides() -> (Producer<'static, Entry>, Consumer<'static, Entry>) {
+    static QUEUE: ConstStaticCell<SoftCq<SLOTS, Entry>> =
+        ConstStaticCell::new(SoftCq::of_entries());
+    QUEUE.take().split()
+}
 
 /// Runs all rounds, and ends the program: with status 1 if `poll` has not returned the number of what was pushed.
 #[inline(never)]

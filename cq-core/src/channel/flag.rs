@@ -119,7 +119,7 @@ impl<'a> sides::Receiver<Share<'a, Flag>> {
     /// A channel that sleeps. `sleep` is called while there is no event, and puts the core to sleep until an interrupt:
     /// at once if one came since it was called. It may return early, and without an event.
     pub const fn sleeping<S: FnMut(&Self)>(self, sleep: S) -> Sleeper<'a, S> {
-        Sleeper { events: self, sleep }
+        Sleeper { events: self, sleep, clock: NoClock }
     }
 
     /// A channel that sleeps until a deadline at most. `now` reads a clock, and `sleep` is called while there is no event and the
@@ -151,27 +151,32 @@ impl<'a> sides::Receiver<Share<'a, Flag>> {
     ///
     /// With a type of its own for the clock's instants, which is a [`Deadline`](crate::transport::Deadline), `wait_timeout` takes
     /// a `Duration`.
-    pub const fn sleeping_until<I, N, S>(self, now: N, sleep: S) -> TimedSleeper<'a, N, S>
+    pub const fn sleeping_until<I, N, S>(self, now: N, sleep: S) -> Sleeper<'a, S, N>
     where
         I: Copy + PartialOrd,
         N: FnMut() -> I,
         S: FnMut(&Self, Option<I>),
     {
-        TimedSleeper { events: self, now, sleep }
+        Sleeper { events: self, sleep, clock: now }
     }
 }
 
-/// The consumer's side of a core that sleeps: [`Receiver::sleeping`]. It has no clock, so a wait has no deadline:
-/// [`TimedSleeper`] has one.
-pub struct Sleeper<'a, S> {
+/// The consumer's side of a core that sleeps: [`Receiver::sleeping`] or, with a clock, [`Receiver::sleeping_until`]. Without one, a
+/// wait has no deadline.
+pub struct Sleeper<'a, S, N = NoClock> {
     /// The channel that does not sleep.
     pub events: Receiver<'a>,
     sleep: S,
+    clock: N,
 }
 
-crate::debug_of!([S] Sleeper<'_, S> { events });
+/// What a [`Sleeper`] without a clock has instead.
+#[derive(Clone, Copy, Debug)]
+pub struct NoClock;
 
-impl<S> Events for Sleeper<'_, S> {
+crate::debug_of!([S, N] Sleeper<'_, S, N> { events });
+
+impl<S, N> Events for Sleeper<'_, S, N> {
     crate::of_target! { self.events;
         take_event(&mut self) -> Result<Option<CqKey>, EventError>;
         forget(&mut self, key: CqKey);
@@ -190,25 +195,7 @@ impl<'a, S: FnMut(&Receiver<'a>)> Block for Sleeper<'a, S> {
     }
 }
 
-/// The consumer's side of a core that sleeps until a deadline at most: [`Receiver::sleeping_until`].
-pub struct TimedSleeper<'a, N, S> {
-    /// The channel that does not sleep.
-    pub events: Receiver<'a>,
-    now: N,
-    sleep: S,
-}
-
-crate::debug_of!([N, S] TimedSleeper<'_, N, S> { events });
-
-impl<N, S> Events for TimedSleeper<'_, N, S> {
-    crate::of_target! { self.events;
-        take_event(&mut self) -> Result<Option<CqKey>, EventError>;
-        forget(&mut self, key: CqKey);
-        serves(&self, key: CqKey) -> bool;
-    }
-}
-
-impl<'a, I, N, S> Block for TimedSleeper<'a, N, S>
+impl<'a, I, N, S> Block for Sleeper<'a, S, N>
 where
     I: Copy + PartialOrd,
     N: FnMut() -> I,
@@ -218,7 +205,7 @@ where
 
     fn block(&mut self, deadline: Option<I>) -> Result<Woken, EventError> {
         while !self.events.is_pending() {
-            if deadline.is_some_and(|deadline| (self.now)() >= deadline) {
+            if deadline.is_some_and(|deadline| (self.clock)() >= deadline) {
                 return Ok(Woken::DeadlinePassed);
             }
             (self.sleep)(&self.events, deadline);

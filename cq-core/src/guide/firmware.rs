@@ -331,11 +331,11 @@
 //!
 //! | programs of `bench/firmware` | 48 bytes: instructions | flash | 16 bytes: instructions | flash |
 //! |---|---|---|---|---|
-//! | `push_or_overrun`, `pop` | 64 | 2292 | 61 | 2072 |
-//! | `push_or_overrun`, a batch of one in place | 63 | 2292 | 60 | 2068 |
-//! | `push_or_overrun`, `poll` of up to four | 100 | 2484 | 91 | 2260 |
-//! | a flag, and `wait` for up to four | 106 | 3024 | 97 | 2772 |
-//! | `push_or_overrun`, `pop`, with the producer in a static and a critical section | 87 | 2548 | 77 | 2320 |
+//! | `push_or_overrun`, `pop` | 64 | 2280 | 61 | 2060 |
+//! | `push_or_overrun`, a batch of one in place | 63 | 2280 | 60 | 2056 |
+//! | `push_or_overrun`, `poll` of up to four | 100 | 2472 | 91 | 2252 |
+//! | a flag, and `wait` for up to four | 106 | 3028 | 97 | 2776 |
+//! | `push_or_overrun`, `pop`, with the producer in a static and a critical section | 87 | 2536 | 77 | 2308 |
 //! | `spsc` of heapless | 63 | 1756 | 55 | 1512 |
 //! | `spsc` of heapless, with the producer in a static and a critical section | 82 | 1884 | 74 | 1640 |
 //! | embassy's channel, in critical sections | 91 | 1820 | 85 | 1576 |

@@ -15,8 +15,8 @@ use crate::sync;
 use crate::transport::{Arm, ArmError, Armed, Capacity, CqKey, Notify};
 use crate::wc::Wc;
 
-/// The consumer. Implements [`PollCq`](crate::transport::PollCq), and [`Arm`] if the queue has a channel. Arming a queue without one does not
-/// compile:
+/// The consumer. Implements [`PollCq`](crate::transport::PollCq), and [`Arm`] if the queue has a channel. Arming a queue
+/// without one does not compile:
 ///
 /// ```compile_fail,E0277
 /// fn armed(queue: impl cq_core::transport::Arm) {}
@@ -159,7 +159,8 @@ impl<'a, E: Entry, C, M: Memory<E>> Consumer<'a, E, C, M> {
 
 impl<E: Entry, C: QueueChannel, M: Memory<E>> Consumer<'_, E, C, M> {
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
-    /// entries, then [`PollError::Failed`](crate::transport::PollError::Failed) ([S4](crate::contract#s4)). A queue that has ended before stays as it ended ([O3](crate::contract#o3)).
+    /// entries, then [`PollError::Failed`](crate::transport::PollError::Failed) ([S4](crate::contract#s4)). A queue that has ended
+    /// before stays as it ended ([O3](crate::contract#o3)).
     ///
     /// Raises an event the first time, for a thread that waits for the queue: armed or not, because a producer that died may have
     /// disarmed the queue and not have raised the event. A consumer without a signal raises none. Then the caller has to,

@@ -71,7 +71,8 @@ impl<E: Entry> HeapSlots<E> {
     /// # Safety
     /// The slots are alive whenever the ring is used.
     pub(super) unsafe fn ring(&self) -> Ring<'static, E> {
-        // SAFETY: their number is a power of two that is not too large, and that of the cells is the same (`new`). The caller keeps them alive.
+        // SAFETY: their number is a power of two that is not too large, and that of the cells is the same (`new`). The caller
+        // keeps them alive.
         unsafe {
             let slots = Ref::kept(NonNull::from(&self.slots[..]));
             Ring::new(slots, E::Generation::beside(&self.beside))

@@ -242,9 +242,9 @@ impl<E: Entry, A: Access<E>> Place<'_, E, A> {
         A::publish(&self.slot, self.mark, word, self.generation);
     }
 
-    /// The same slot with a generation that is never published.
+    /// A place that is never published.
     pub(super) fn never(&self) -> Self {
-        Self { generation: A::placed(NEVER), ..*self }
+        Self { slot: A::unpublished(self.slot), generation: A::placed(NEVER), ..*self }
     }
 }
 

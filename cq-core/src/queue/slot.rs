@@ -73,6 +73,12 @@ pub trait Access<E>: fmt::Debug + 'static {
     /// The bits of a generation, already in their place in the word that publishes an entry.
     fn placed(generation: u16) -> Word;
 
+    /// The slot at which a consumer looks that has reported the end instead of this one: it is never published in [`NEVER`]. This
+    /// one, unless others may write to it.
+    fn unpublished(slot: Ref<'_, Self::Slot>) -> Ref<'_, Self::Slot> {
+        slot
+    }
+
     /// Stores the tag of the entry that is about to be written to slot `index`.
     #[inline(always)]
     fn keep_tag(_beside: Self::Beside, _index: usize, _tag: u32) {}

@@ -2,16 +2,14 @@
 #![no_std]
 #![no_main]
 
-use cq_core::queue::SoftCq;
-use firmware_cost::{Entry, SLOTS, entry, number, rounds};
+use firmware_cost::{Entry, entry, number, rounds, sides};
 use static_cell::ConstStaticCell;
 
-static QUEUE: ConstStaticCell<SoftCq<SLOTS, Entry>> = ConstStaticCell::new(SoftCq::of_entries());
 static BUFFER: ConstStaticCell<[Entry; 4]> = ConstStaticCell::new(bytemuck::zeroed());
 
 #[entry]
 fn main() -> ! {
-    let (mut producer, mut consumer) = QUEUE.take().split();
+    let (mut producer, mut consumer) = sides();
     let buffer = BUFFER.take();
     rounds(
         move |entry| _ = producer.push_or_overrun(entry),

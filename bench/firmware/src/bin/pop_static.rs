@@ -4,12 +4,10 @@
 
 use core::cell::RefCell;
 
-use cq_core::queue::{Producer, SoftCq};
+use cq_core::queue::Producer;
 use critical_section::Mutex;
-use firmware_cost::{Entry, SLOTS, entry, number, rounds};
-use static_cell::ConstStaticCell;
+use firmware_cost::{Entry, entry, number, rounds, sides};
 
-static QUEUE: ConstStaticCell<SoftCq<SLOTS, Entry>> = ConstStaticCell::new(SoftCq::of_entries());
 static PRODUCER: Mutex<RefCell<Option<Producer<'static, Entry>>>> = Mutex::new(RefCell::new(None));
 
 fn push(entry: &Entry) {
@@ -22,7 +20,7 @@ fn push(entry: &Entry) {
 
 #[entry]
 fn main() -> ! {
-    let (producer, mut consumer) = QUEUE.take().split();
+    let (producer, mut consumer) = sides();
     critical_section::with(|cs| PRODUCER.replace(cs, Some(producer)));
     rounds(push, move || consumer.pop().ok()?.map(|entry| number(&entry)))
 }

@@ -3,6 +3,7 @@
 
 use super::Tags;
 use crate::entry::Entry;
+use crate::queue::reference::Ref;
 use crate::queue::slot::{Access, Memory};
 use crate::sync::{self, AtomicWord, Tracked, Word, array_of, const_unless_loom};
 use crate::wc::Wc;
@@ -91,6 +92,12 @@ impl Access<Wc> for Shared {
     #[inline(always)]
     fn placed(generation: u16) -> Word {
         <Padding as Access<Wc>>::placed(generation)
+    }
+
+    #[cfg(not(loom))]
+    fn unpublished(_: Ref<'_, Slot>) -> Ref<'_, Slot> {
+        static UNWRITTEN: Slot = Slot::new();
+        Ref::from(&UNWRITTEN)
     }
 
     #[inline(always)]

@@ -1,5 +1,10 @@
 //! Polls of one beside polls of several: each has checks of its own, and all take from the same queue (P1, P2, O3, S7).
 
+#[cfg(any(not(target_has_atomic = "64"), cq_core_word32))]
+use std::sync::atomic::AtomicU32 as AtomicWord;
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+use std::sync::atomic::AtomicU64 as AtomicWord;
+use std::sync::atomic::Ordering::Relaxed;
 use std::{hint, mem};
 
 use cq_core::entry::Entry;
@@ -257,5 +262,28 @@ fn s02_what_is_pushed_right_before_the_end_comes_before_it() {
             }
         });
         assert_eq!(polled, Ok(vec![number]));
+    }
+}
+
+/// The generation that no entry has, which others can write all the same.
+#[test]
+fn o03_a_poll_returns_nothing_after_the_end_whatever_generation_a_peer_writes() {
+    for (at, bits) in
+        (0..5).flat_map(|at| (0..=u16::MAX).step_by(257).chain([1]).map(move |bits| (at, bits)))
+    {
+        let parts = Parts::new(4);
+        let (_producer, mut consumer) = parts.sides(0);
+        consumer.fail();
+        assert_eq!(consumer.pop(), Err(PollError::Failed));
+        // SAFETY: the last word of the slot, which is atomic, in the sides' own width.
+        let last = unsafe {
+            let words = std::ptr::from_ref(&parts.slots[0]).cast::<AtomicWord>();
+            &*words.add(size_of::<raw::Slot>() / size_of::<AtomicWord>() - 1)
+        };
+        let mut bytes = last.load(Relaxed).to_ne_bytes();
+        let [.., first, second] = &mut bytes;
+        [*first, *second] = bits.to_ne_bytes();
+        last.store(Position::from_ne_bytes(bytes), Relaxed);
+        assert_eq!(polls_of_each_size(&mut consumer)[at], Err(PollError::Failed), "{at} {bits:#x}");
     }
 }
