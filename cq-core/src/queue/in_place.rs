@@ -143,9 +143,11 @@ impl<E: Entry, C> Drop for InPlace<'_, '_, E, C> {
         // Under loom, a read of each entry: they were in use until now.
         #[cfg(loom)]
         assert_eq!(self.consumer.ring.published(self.consumer.position(), self.count), self.count);
-        if self.count > 0 {
-            self.consumer.pass(self.count);
-            self.consumer.release();
+        match self.count {
+            0 => return,
+            1 => self.consumer.pass_one(),
+            count => self.consumer.pass(count),
         }
+        self.consumer.release();
     }
 }

@@ -141,8 +141,7 @@ impl<E: Entry, C, M: Memory<E>> Consumer<'_, E, C, M> {
         let is_published = unsafe { self.next.read(out) };
         // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
         if is_published {
-            self.position = self.position.wrapping_add(1);
-            self.ring.step(&mut self.next, self.position);
+            self.pass_one();
         }
         is_published
     }
@@ -206,15 +205,18 @@ impl<E: Entry, C, M: Memory<E>> Consumer<'_, E, C, M> {
         count
     }
 
+    /// [`pass`](Self::pass) for one.
+    #[inline(always)]
+    pub(in crate::queue) fn pass_one(&mut self) {
+        self.position = self.position.wrapping_add(1);
+        self.ring.step(&mut self.next, self.position);
+    }
+
     /// Goes on behind so many entries. Their slots are not [released](Self::release) yet.
     #[inline(always)]
     pub(in crate::queue) fn pass(&mut self, entries: usize) {
         self.position = self.position.wrapping_add(entries as Position);
-        if sync::IS_SMALL && entries == 1 {
-            self.ring.step(&mut self.next, self.position);
-        } else {
-            self.next = self.ring.place(self.position);
-        }
+        self.next = self.ring.place(self.position);
         if sync::LOADS_AHEAD {
             self.has_found_several = entries > 1;
         }
