@@ -3,6 +3,7 @@
 
 use super::Tags;
 use crate::entry::Entry;
+#[cfg(not(loom))]
 use crate::queue::reference::Ref;
 use crate::queue::slot::{Access, Memory};
 use crate::sync::{self, AtomicWord, Tracked, Word, array_of, const_unless_loom};
