@@ -1,12 +1,19 @@
-//! What the program `cqperf`, the benches and the examples have in common.
+//! What the program `cqperf`, the benches and the examples have in common. It is not published.
 //!
-//! `examples/replicated_log.rs` is an application that is generic over [`cq_verbs::device`], and runs unchanged on every
-//! transport. It names the transport where it opens the device:
+//! The example `replicated_log` is generic over [`cq_verbs::device`], and runs unchanged on every transport. It names the
+//! transport where it opens the device:
 //!
 //! ```text
 //! replicate(&transport_rxe_loop::Context::open("loop0")?, &records)?
 //! replicate(&transport_verbs::Context::open_first()?, &records)?
 //! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`transport`] | connected ends on any transport |
+//! | [`delivery`] | a sender and a receiver in one thread |
+//! | [`turns`], [`cores`], [`placement`] | ratios by alternating samples; the two cores, and the distance between them |
+//! | [`calls`], [`callgrind`] | the calls whose instructions are counted; counting them |
 //!
 //! # Features
 //!

@@ -4,7 +4,7 @@
 pub const ABOUT: &str = "\
 Measures two queue pairs that exchange messages through completion queues, and checks every byte.
 
-Without a command: a ping-pong of 64-byte messages, polled, then by events, then a stream.";
+Without a command: ping-pongs of 64 bytes by SEND, polled and by events, and by RDMA WRITE, and a stream of SENDs.";
 
 /// What all helps end with.
 pub const DETAILS: &str = "\

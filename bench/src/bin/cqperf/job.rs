@@ -90,15 +90,16 @@ pub const WORD: NonZeroU64 = NonZeroU64::new(8).expect("it is not zero");
 pub const BATCH: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
 
 /// What is measured without a command: a few seconds in all, also on a slow machine with one core.
-pub const DEFAULT: [Job; 3] = [
-    sends(Flow::Pingpong, false, 200_000),
-    sends(Flow::Pingpong, true, 20_000),
-    sends(Flow::Stream, false, 1_000_000),
+pub const DEFAULT: [Job; 4] = [
+    usual(Flow::Pingpong, Op::Send, false, 200_000),
+    usual(Flow::Pingpong, Op::Send, true, 20_000),
+    usual(Flow::Pingpong, Op::Write, false, 200_000),
+    usual(Flow::Stream, Op::Send, false, 1_000_000),
 ];
 
-const fn sends(flow: Flow, events: bool, iters: u64) -> Job {
+const fn usual(flow: Flow, op: Op, events: bool, iters: u64) -> Job {
     let iters = NonZeroU64::new(iters).expect("it is not zero");
-    let (op, memory) = (Op::Send, MemoryKind::Fabric);
+    let memory = MemoryKind::Fabric;
     Job { flow, op, memory, events, size: SIZE, iters, batch: BATCH, signal_every: BATCH }
 }
 
@@ -288,7 +289,7 @@ mod tests {
 
     fn stream(size: u64, batch: u32, signal_every: u32) -> Job {
         let [batch, signal_every] = [batch, signal_every].map(|n| NonZeroU32::new(n).unwrap());
-        Job { size: NonZeroU64::new(size).unwrap(), batch, signal_every, ..DEFAULT[2] }
+        Job { size: NonZeroU64::new(size).unwrap(), batch, signal_every, ..DEFAULT[3] }
     }
 
     #[test]

@@ -23,9 +23,9 @@ pub struct Report<'a> {
 /// How outcomes are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// A lone one.
+    /// A lone one: a row for each figure.
     One,
-    /// A column for each.
+    /// A row for each job.
     Jobs,
     /// A row for each size.
     Sizes,
@@ -57,23 +57,21 @@ impl Report<'_> {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_FULL_CONDENSED);
         let named = |text: &str| text.replace("{latency}", first.job.op.latency_is());
-        let sizes = self.style == Style::Sizes;
-        if sizes {
-            let columns = || CELLS.iter().filter(|(_, column, _)| !column.is_empty());
-            table.set_header(columns().map(|(_, column, _)| named(column)));
-            let row = |outcome| columns().map(move |(.., value)| value(outcome));
-            table.add_rows(outcomes.iter().map(row));
-        } else {
-            let row = |name: String, value: Cell| {
-                [name].into_iter().chain(outcomes.iter().map(value)).collect::<Vec<_>>()
-            };
-            let head =
-                |outcome: &Outcome| format!("{}\n{}", name(outcome.job.flow), outcome.job.mode());
-            table.set_header(row(String::new(), head));
+        let left = usize::from(self.style != Style::Sizes);
+        if self.style == Style::One {
             let rows = CELLS.iter().filter(|(name, ..)| !name.is_empty());
-            table.add_rows(rows.map(|(name, _, value)| row(named(name), *value)));
+            table.set_header([String::new(), first.job.to_string()]);
+            table.add_rows(rows.map(|(name, _, value)| [named(name), value(first)]));
+        } else {
+            let of = |job: &Outcome| (left > 0).then(|| job.job.to_string());
+            let is_shown = |column| left == 0 || !OF_SIZES.contains(column);
+            let columns = || CELLS.iter().filter(move |(_, it, _)| !it.is_empty() && is_shown(it));
+            let header = columns().map(|(_, column, _)| named(column));
+            table.set_header((0..left).map(|_| String::new()).chain(header));
+            let row = |job| of(job).into_iter().chain(columns().map(move |(.., value)| value(job)));
+            table.add_rows(outcomes.iter().map(row));
         }
-        for column in table.column_iter_mut().skip(usize::from(!sizes)) {
+        for column in table.column_iter_mut().skip(left) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let unverified = outcomes.iter().find(|outcome| verdict(outcome) != "verified");
@@ -144,8 +142,7 @@ fn verdict(outcome: &Outcome) -> &'static str {
 /// What a table shows of an outcome.
 type Cell = fn(&Outcome) -> String;
 
-/// As a row of its name, where there is a column for each job, and as a column of its name, where there is a row for each
-/// size.
+/// As a row of its name for a lone job, and as a column of its name, where there is a row for each job or size.
 const CELLS: &[(&str, &str, Cell)] = &[
     ("operation", "", |outcome| name(outcome.job.op)),
     ("memory", "", |outcome| name(outcome.job.memory)),
@@ -162,6 +159,9 @@ const CELLS: &[(&str, &str, Cell)] = &[
     ("empty polls", "", |outcome| count(outcome.tally.empty_polls)),
     ("result", "result", |outcome| verdict(outcome).to_owned()),
 ];
+
+/// The columns that jobs do without, to fit into a terminal.
+const OF_SIZES: [&str; 2] = ["iterations", "MB/s"];
 
 fn count(number: u64) -> String {
     HumanCount(number).to_string()
