@@ -140,7 +140,7 @@ impl<T: Arm> CompletionQueue<T> {
     /// # Errors
     /// - The queue or the channel failed, or the queue can't be armed.
     /// - The queue was empty, and the channel does not serve it ([`WrongChannel`](WaitError::WrongChannel)). Nothing was
-    ///   armed. A channel that can't tell lets the wait sleep for ever.
+    ///   armed. On a channel that can't detect that, the wait is never woken.
     /// - The channel delivered an event of another queue. The error carries its key; nothing is lost if the event is
     ///   passed on to that queue's owner.
     /// - The sleep was interrupted, for example by a signal, and the queue was empty. If there are completions, they

@@ -61,7 +61,7 @@
 //!
 //! The consumer has seen what a slot held in the round before, so it is sufficient that rounds which follow each other
 //! differ; besides them, there has to be a generation that no entry has. So **two bits are enough, and one is too few**. With
-//! several producers, two bits may raise a spurious event ([N5](crate::contract#n5)): a producer that looks whether the next
+//! several producers, two bits may raise a spurious event ([N5](crate::contract#n5)): a producer that checks whether the next
 //! slot is published may find it two rounds behind.
 //!
 //! | | where | costs |

@@ -1,8 +1,6 @@
-//! Guides to the engine alone, from the first line to what can go wrong. Those to what stands on it are pages of cq-verbs and
-//! cq-testing.
+//! Guides to the engine alone. Those to RDMA are pages of cq-verbs, those to tests and transports of cq-testing.
 //!
-//! | guide | for a program that |
-//! |---|---|
-//! | [`firmware`] | runs without an operating system: a static queue, an interrupt, `WFI` |
+//! - [`firmware`]: `no_std` with an interrupt and a static queue, for a main loop, embassy or RTIC.
 
+#[doc(alias("DMA", "embassy", "interrupt", "no_std", "RTIC"))]
 pub mod firmware;

@@ -1,89 +1,61 @@
 //! A completion-queue engine for poll-mode data planes: RDMA applications, packet and storage loops, firmware that drains a
-//! DMA engine. It is `no_std`. Without optional features it does not allocate, makes no system call, and takes no lock outside
-//! [`shared_cq`].
+//! DMA engine. `no_std`. Without optional features it does not allocate, makes no system call, and takes no lock outside
+//! [`shared_cq`]. Version 0.1, not on crates.io yet.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::queue::SoftCq;
-//! use cq_core::wc::{Wc, WcOpcode, WcStatus};
+//! use cq_core::wc::{Wc, WcStatus};
 //!
 //! let mut storage = SoftCq::<64>::new();
 //! let (mut device, consumer) = storage.split();
-//! let mut cq = CompletionQueue::new(consumer);
+//! device.push(&Wc::new(7, WcStatus::SUCCESS, 1))?;
 //!
-//! // Device side: a request has completed.
-//! device.push(&Wc::new(7, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::RECV).with_byte_len(64))?;
-//!
-//! // Application side: poll up to 16 completions at a time.
-//! let mut batch = [Wc::default(); 16];
+//! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 16]);
 //! for wc in cq.poll(&mut batch)? {
-//!     match wc.result() {
-//!         Ok(done) => assert_eq!((done.wr_id(), done.byte_len()), (7, 64)),
-//!         Err(failed) => panic!("{failed}"),
-//!     }
+//!     assert_eq!(wc.result()?.wr_id(), 7); // a failed completion is an error, which has only the defined fields
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In firmware the same queue is a static, and an interrupt handler has the producer ([guide](guide::firmware)):
+//! In [firmware](guide::firmware) the queue is a static, and an interrupt handler pushes entries of any type:
 //!
 //! ```
 //! use cq_core::queue::{Producer, SoftCq};
-//! use static_cell::ConstStaticCell;
 //!
-//! static QUEUE: ConstStaticCell<SoftCq<16, u32>> = ConstStaticCell::new(SoftCq::of_entries());
+//! static QUEUE: static_cell::ConstStaticCell<SoftCq<16, u32>> = static_cell::ConstStaticCell::new(SoftCq::of_entries());
 //!
 //! fn on_interrupt(queue: &mut Producer<'static, u32>, transfer: u32) {
-//!     let _ = queue.push_or_overrun(&transfer); // an overrun is latched: the main loop gets it
+//!     let _ = queue.push_or_overrun(&transfer); // the consumer's polls report an overrun
 //! }
-//!
 //! let (mut producer, mut consumer) = QUEUE.take().split();
 //! on_interrupt(&mut producer, 7);
 //! assert_eq!(consumer.pop(), Ok(Some(7)));
 //! ```
 //!
-//! # Modules
-//!
 //! ```text
-//!   application: cq::CompletionQueue<T>: poll, arm, wait       device (software)
-//!        |       (shared_cq::SharedCq: shared by threads)           |
-//!        |       (observe::Observed: seen by an observer)           |
-//!   transport    traits: PollCq Arm Events Block | Signal           |
-//!        |                                                          |
-//!   queue::Consumer: poll ------------ slots ------------ queue::Producer: push
-//!                         head, arm word, end  
-//!   sync         the atomic operations and how they pair
+//! software device: queue::Producer --> slots --> queue::Consumer --+
+//! hardware, or a device of your own --> transport: PollCq, Arm ----+--> cq::CompletionQueue: poll, arm, wait
+//!                                       channel: event of an armed queue --^
 //! ```
 //!
+//! # Modules
 //! | module | contents |
 //! |---|---|
-//! | [`wc`], [`entry`] | completions with the layout of `ibv_wc`; any entry |
-//! | [`cq`], [`shared_cq`], [`observe`] | a completion queue over any transport: batch poll, arm and poll again, wait; shared by threads; observed |
-//! | [`transport`] | the traits that a transport implements, and their errors |
-//! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
-//! | [`channel`] | event channels: a flag, one for threads, one for tasks |
-//! | [`sync`] | the memory orderings and their rationale |
-//! | [`contract`], [`guide`] | the rules of behaviour, cited by number (`C4`, `N6`); a guide to firmware |
-//!
-//! # The protocol
-//! 1. The producer writes an entry into the next slot. It stores one word last, or a byte beside the slot, with Release; the
-//!    generation in it marks the slot as published. The consumer loads it with Acquire: there is no producer index.
-//! 2. The consumer copies published entries, or reads them in place, then releases their slots: it stores its head with Release.
-//!    The producer loads the head with Acquire only when its cached copy makes the ring look full.
-//! 3. If the ring is full, `push` stores nothing; `push_or_overrun` drops the completion and latches the overrun for good. The
-//!    consumer returns what is stored, checks the slots once more, then reports the overrun.
-//! 4. Before it sleeps, the consumer stores the arm word, issues a fence, and checks the slot again; the producer publishes, issues
-//!    a fence, and checks the arm word. At least one sees the other's store. It is disarmed first, then the event is raised.
-//! 5. Dropping the last producer closes the queue; dropping the consumer abandons it, and every later push fails.
+//! | [`wc`], [`entry`] | completions with the layout of `ibv_wc`; any other entry |
+//! | [`queue`] | software completion queues, and their protocol; [in shared memory](queue::raw); with [several producers](queue::mpsc) |
+//! | [`cq`], [`shared_cq`], [`observe`] | a completion queue over any transport: batch poll, arm, wait, await; shared by threads; observed |
+//! | [`transport`], [`channel`] | the traits that a transport implements; event channels: a flag, for threads, for tasks |
+//! | [`sync`], [`contract`], [`guide`] | the memory orderings; the rules of behaviour, cited by number (`C4`); the guide to firmware |
 //!
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
-//! | `alloc` | on targets with compare-and-swap heap-allocated queues, sized at run time, whose sides own their storage; the traits of [`transport`] for `Box<T>` |
-//! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on; `Instant` as a [`Deadline`](transport::Deadline), the errors of a transport and of waiting as `std::io::Error` |
-//! | `async` | `channel::waker`, a channel for tasks of any executor, and `cq::CompletionStream` |
-//! | `portable-atomic` | `async` with the atomics of [`portable-atomic`](https://docs.rs/portable-atomic) on every target. Without compare-and-swap it has them always, and the program enables that crate's `critical-section` or, on one core, `unsafe-assume-single-core` |
-//! | `serde` | `Serialize` and `Deserialize` for numbers, flags, keys, and the errors of a transport; not for completions, whose undefined fields have no values, nor for the errors of a queue |
+//! | `alloc` | queues on the heap, sized at run time (with compare-and-swap); the traits of [`transport`] for `Box<T>` |
+//! | `std` | `alloc`, `channel::thread`, `Instant` as a [`Deadline`](transport::Deadline), errors as `std::io::Error` |
+//! | `async` | `channel::waker`, for tasks of any executor, and `cq::CompletionStream` |
+//! | `portable-atomic` | `async` with the atomics of that crate also on targets with compare-and-swap; [others](guide::firmware) have it so |
+//! | `serde` | `Serialize`, `Deserialize`: numbers, flags, keys, a transport's errors; not completions, nor a queue's errors |
 //! | `defmt` | `Format` for completions, numbers, keys, positions, and every error |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(loom), no_std)]
@@ -102,6 +74,7 @@ pub mod channel;
 #[doc = include_str!("../CONTRACT.md")]
 pub mod contract {}
 pub mod cq;
+#[doc(alias = "NVMe")]
 pub mod entry;
 #[cfg(feature = "defmt")]
 mod formats;
@@ -109,7 +82,7 @@ pub mod guide;
 #[doc(hidden)]
 pub mod macros;
 pub mod observe;
-/// The traits, for code that calls their methods: `use cq_core::prelude::*`. It names nothing.
+/// The traits, for code that calls their methods: `use cq_core::prelude::*`. It adds no names.
 ///
 /// ```
 /// use cq_core::channel::thread;
@@ -131,6 +104,7 @@ pub mod prelude {
     pub use crate::transport::{Arm as _, Block as _, Capacity as _, Events as _, PollCq as _};
     pub use crate::transport::{RegisterWaker as _, Signal as _};
 }
+#[doc(alias("ring", "rte_ring"))]
 pub mod queue;
 #[cfg(any(target_has_atomic = "32"))]
 // For targets with compare-and-swap. On others, share a CompletionQueue in a critical section.

@@ -94,7 +94,7 @@
 //! [software queue](crate::queue): failing it makes each wait return what is stored and then
 //! [`PollError::Failed`](crate::transport::PollError::Failed) ([S4](crate::contract#s4)).
 //! `shared.lock().get_mut().mark_failed()` returns the [wake-up](crate::queue::FailWakeup), which is raised without the
-//! lock: `fail` would raise it under the lock, for which a task that is polled at once waits for ever.
+//! lock: `fail` would raise it under the lock, and a task that is polled at once would deadlock on it.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;

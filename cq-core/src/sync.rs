@@ -38,7 +38,7 @@
 //! | `reserve` (Release) | any producer | `acquire_tail` (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
 //! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
 //! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
-//! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
+//! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads poll one at a time, and their position in it |
 //! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted |
 //! | `register`, `unregister` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
@@ -72,7 +72,7 @@
 //!
 //! # Loads that are held
 //! A consumer whose last poll has found nothing has caught up with its producer. If the poll before that has found several, a poll
-//! of 8 or more looks at the slot 63 further on, at most a quarter of the ring; where a poll finds one, as in a round trip, it
+//! of 8 or more checks the slot 63 further on, at most a quarter of the ring; where a poll finds one, as in a round trip, it
 //! need not wait. If that is not published either, there is little to take. A processor that runs
 //! ahead of the check of a slot loads the slots behind it all the same, and takes their cache lines away from the producer that
 //! is writing them. On x86-64, `hold_loads` is an `lfence`: it waits until the loads before it are done. On Arm and RISC-V

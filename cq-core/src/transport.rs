@@ -126,7 +126,7 @@ pub trait PollCq {
     }
 
     /// Whether more than `count` completions wait to be polled, for statistics. `false` if there are
-    /// not, and if the transport can't tell, as libibverbs can't.
+    /// not, and if the transport can't report it, as libibverbs can't.
     ///
     /// # Staleness
     /// There may be more by now.
@@ -221,7 +221,7 @@ pub trait Events {
     }
 
     /// Whether the events of the queue `key` come through this channel. A wait for a queue on a channel of another one
-    /// fails, instead of sleeping for ever. `true`, the default, also if the channel can't tell.
+    /// fails, instead of never being woken. `true`, the default, also if the channel does not know.
     #[inline]
     fn serves(&self, key: CqKey) -> bool {
         let _ = key;
@@ -391,7 +391,7 @@ pub enum Armed {
 #[non_exhaustive]
 #[must_use = "a wake-up does not mean that an event is pending"]
 pub enum Woken {
-    /// An event may be pending. [`Events::take_event`] tells whether one is ([N5](crate::contract#n5)).
+    /// An event may be pending. [`Events::take_event`] returns it, if there is one ([N5](crate::contract#n5)).
     Event,
     /// The deadline has passed.
     DeadlinePassed,

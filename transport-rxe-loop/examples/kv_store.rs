@@ -1,5 +1,5 @@
 //! A key-value server for processes that may be killed: one completion queue for all clients, with entries that are
-//! reserved, so that no number of clients overruns it. `transport_rxe_loop::verbs::guide::server` has the same server, and explains it.
+//! reserved, so that no number of clients overruns it. The guide `transport_rxe_loop::verbs::guide::server` explains it.
 //!
 //! `cargo run -p transport-rxe-loop --example kv_store`
 //!
@@ -18,10 +18,8 @@ use std::{env, fs, process, thread};
 
 use anyhow::{Context as _, anyhow, bail};
 use cq_core::cq::CompletionQueue;
-use cq_core::observe::Observed;
 use cq_core::wc::Wc;
 use transport_rxe_loop::verbs::budget::{Budget, Budgeted, BudgetedHandle, OverdrawnError};
-use transport_rxe_loop::verbs::counters::{Counters, Recorder};
 use transport_rxe_loop::verbs::device::{Device, DeviceQp, Slots};
 use transport_rxe_loop::verbs::handlers::{Handlers, Then};
 use transport_rxe_loop::verbs::tracked::{CreateTrackedError, Done, TrackedQp};
@@ -31,45 +29,44 @@ use transport_rxe_loop::verbs::wr::SendWr;
 use transport_rxe_loop::{Access, Context, Port};
 
 type Failure = anyhow::Error;
+/// A request, and an answer.
+type Message = [u8; 64];
+type Answer<'a> = dyn FnMut(&Message) -> Result<Message, Failure> + 'a;
+type Queue<D> = Budgeted<<D as Device>::Cq, Arc<Budget>>;
+/// The token of each request is its slot.
+type Qp<D> = TrackedQp<<D as Device>::Qp, usize>;
 
 const CLIENTS: u32 = 4;
 /// The requests that a client may have outstanding.
 const RECEIVES: u32 = 8;
-/// Twice as many: an unsignaled answer holds its place until a later one has completed.
+/// Twice as many: an answer occupies its entry until a later completion was polled.
 const SENDS: u32 = 2 * RECEIVES;
 const SLOTS: usize = (RECEIVES + SENDS) as usize;
-/// The length of a request, and of an answer.
-const MESSAGE: usize = 64;
-/// How long a step of connecting may take: a client that is silent holds up the server for no longer.
+/// The longest that a client can block the others while it connects.
 const LIMIT: Duration = Duration::from_secs(5);
 
-type Queue<D> = Budgeted<Observed<<D as Device>::Cq, Recorder<Arc<Counters>>>, Arc<Budget>>;
-/// The token of each request is its slot.
-type Qp<D> = TrackedQp<<D as Device>::Qp, usize>;
-
-/// A client, as the server has it.
 struct Connection<D: Device> {
-    qp: Qp<D>, // dropped first: then nothing uses the slots any more
+    qp: Qp<D>, // dropped before the slots, which the device uses until then
     slots: Slots<D::Memory>,
     /// Slots that no request uses.
     free: Vec<usize>,
     /// Slots with answers that are not posted yet.
     answers: VecDeque<usize>,
-    /// Readable when the client ends, however it does.
+    /// Readable when the client's process ends.
     socket: DescriptorId,
 }
 
 impl<D: Device> Connection<D> {
-    fn serve(&mut self, run: &[Wc], store: &mut Store) -> Result<(), Failure> {
+    fn serve(&mut self, run: &[Wc], answer: &mut Answer<'_>) -> Result<(), Failure> {
         for done in self.qp.retire_all(run) {
             match done {
                 Done::Received(received) => {
-                    let (slot, mut request) = (received.token, [0; MESSAGE]);
-                    if received.result?.byte_len() as usize != MESSAGE {
+                    let (slot, mut request) = (received.token, [0; size_of::<Message>()]);
+                    if received.result?.byte_len() as usize != request.len() {
                         bail!("a request has another length");
                     }
                     self.slots.read(slot, &mut request)?;
-                    self.slots.write(slot, &store.answer(&request)?)?;
+                    self.slots.write(slot, &answer(&request)?)?;
                     self.answers.push_back(slot);
                 }
                 Done::Sent(sent) => {
@@ -78,11 +75,7 @@ impl<D: Device> Connection<D> {
                 }
             }
         }
-        self.post()
-    }
-
-    /// Posts receives, then answers, as many as there are slots for: an answer lets the client send its next request.
-    fn post(&mut self) -> Result<(), Failure> {
+        // Receives first: an answer permits the client to send its next request.
         while self.qp.available_receives() > 0 {
             let Some(slot) = self.free.pop() else { break };
             self.qp.post_recv(&[self.slots.sge(slot)], slot)?;
@@ -96,13 +89,11 @@ impl<D: Device> Connection<D> {
 }
 
 struct Server<D: Device> {
-    connections: HashMap<u32, Connection<D>>,
+    connections: HashMap<u32, Connection<D>>, // by `qp_num`
     set: WaitSet<Queue<D>, D::Channel>,
     cq: BudgetedHandle<D::CqHandle, Arc<Budget>>,
-    counters: Arc<Counters>,
     pd: D::Pd,
     port: Port,
-    store: Store,
 }
 
 impl<D: Device<Channel: AsFd>> Server<D> {
@@ -110,22 +101,22 @@ impl<D: Device<Channel: AsFd>> Server<D> {
         let mut set = WaitSet::new()?;
         let channel = set.add_channel(device.create_channel()?).map_err(|refused| refused.why)?;
         let cq = device.cq(CLIENTS * (SENDS + RECEIVES)).channel(set.channel(channel)).create()?;
-        let (recorder, counters) = Counters::shared();
-        let cq = Budgeted::new(Observed::new(cq, recorder));
-        let (handle, store) = (cq.handle(), Store::default());
+        let cq = Budgeted::new(cq);
+        let handle = cq.handle();
         set.add_queue(CompletionQueue::new(cq));
         let (pd, port, connections) = (device.alloc_pd()?, device.port(1)?, HashMap::new());
-        Ok(Self { connections, set, cq: handle, counters, pd, port, store })
+        Ok(Self { connections, set, cq: handle, pd, port })
     }
 
-    fn run(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+    fn run(&mut self, listener: &UnixListener, answer: &mut Answer<'_>) -> Result<(), Failure> {
+        listener.set_nonblocking(true)?;
         let arrivals = self.set.add_descriptor(listener)?;
         let mut buffer = [Wc::default(); 32];
         loop {
             match self.set.wait(&mut buffer, None)? {
-                Ready::Completions(_, batch) => self.complete(batch),
+                Ready::Completions(_, batch) => self.complete(batch, answer),
                 Ready::Descriptor(id) if id == arrivals => {
-                    self.accept(listener).unwrap_or_else(|error| report("no client", &error));
+                    self.accept(listener).unwrap_or_else(|error| eprintln!("no client: {error:#}"));
                 }
                 Ready::Descriptor(id) => {
                     // A client has ended: it sends nothing by its socket.
@@ -141,12 +132,12 @@ impl<D: Device<Channel: AsFd>> Server<D> {
     fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
         let created = Qp::<D>::create(&self.pd, &self.cq, SENDS, RECEIVES);
         if let Err(CreateTrackedError::Overdrawn(OverdrawnError { pending: true, .. })) = created {
-            // A client is gone, whose entries are free once a poll has found the queue empty: the listener stays readable.
+            // Entries of a client that has ended are free after the next poll. The listener stays readable.
             return Ok(());
         }
         let (socket, _) = listener.accept()?;
         let mut qp = created?;
-        let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
+        let slots = Slots::allocate(&self.pd, SLOTS, size_of::<Message>(), Access::LOCAL_WRITE)?;
         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
             qp.fill_receives(RECEIVES as usize, |slot| slots.sge(slot), |slot| slot)
         })?;
@@ -156,26 +147,22 @@ impl<D: Device<Channel: AsFd>> Server<D> {
         Ok(())
     }
 
-    fn complete(&mut self, batch: &[Wc]) {
+    fn complete(&mut self, batch: &[Wc], answer: &mut Answer<'_>) {
         self.connections.dispatch(batch, |connection, run| {
-            // Of a client that is gone, there may be completions in the queue still.
+            // Completions of a client that was removed may still be in the queue.
             let Some(it) = connection else { return Then::Keep };
-            let Err(error) = it.serve(run, &mut self.store) else { return Then::Keep };
-            report("a client has failed", &error);
+            let Err(error) = it.serve(run, answer) else { return Then::Keep };
+            eprintln!("a client has failed: {error:#}");
             self.set.remove_descriptor(it.socket);
             Then::Remove
         });
     }
 }
 
-fn report(what: &str, error: &Failure) {
-    eprintln!("{what}: {error:#}");
-}
-
 /// A message: whether it is a PUT, the length of the value, the key, the value. An answer: the same without a value, or
 /// with that of a GET.
-fn message(is_put: bool, key: u64, value: &[u8]) -> Result<[u8; MESSAGE], Failure> {
-    let mut message = [0; MESSAGE];
+fn message(is_put: bool, key: u64, value: &[u8]) -> Result<Message, Failure> {
+    let mut message = [0; size_of::<Message>()];
     message[0] = is_put.into();
     message[1] = value.len().try_into()?;
     message[8..16].copy_from_slice(&key.to_ne_bytes());
@@ -183,7 +170,7 @@ fn message(is_put: bool, key: u64, value: &[u8]) -> Result<[u8; MESSAGE], Failur
     Ok(message)
 }
 
-fn parse(message: &[u8; MESSAGE]) -> Result<(bool, u64, &[u8]), Failure> {
+fn parse(message: &Message) -> Result<(bool, u64, &[u8]), Failure> {
     let key = u64::from_ne_bytes(message[8..16].try_into()?);
     let value = message[16..].get(..message[1].into()).context("a length is wrong")?;
     Ok((message[0] == 1, key, value))
@@ -196,7 +183,7 @@ struct Store {
 }
 
 impl Store {
-    fn answer(&mut self, request: &[u8; MESSAGE]) -> Result<[u8; MESSAGE], Failure> {
+    fn answer(&mut self, request: &Message) -> Result<Message, Failure> {
         self.served += 1;
         let (is_put, key, value) = parse(request)?;
         if is_put {
@@ -215,7 +202,7 @@ fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
     let mut cq = CompletionQueue::new(context.cq(SLOTS as u32).channel(&*channel).create()?);
     let qp = pd.qp(cq.get_ref()).create()?;
     let mut qp = TrackedQp::<_, (), usize>::with_capacity(qp, SENDS, RECEIVES);
-    let slots = Slots::allocate(&pd, RECEIVES as usize, MESSAGE, Access::LOCAL_WRITE)?;
+    let slots = Slots::allocate(&pd, RECEIVES as usize, size_of::<Message>(), Access::LOCAL_WRITE)?;
     let socket = UnixStream::connect(path)?; // until it is dropped, the server keeps the connection
     qp.connect_over(&socket, &context.port(1)?, LIMIT)?;
 
@@ -238,7 +225,7 @@ fn client(path: &Path, first_key: u64, rounds: u64) -> Result<(), Failure> {
             for done in qp.retire_all(batch) {
                 let Done::Received(received) = done else { continue };
                 received.result?;
-                let (nth, mut answer) = (received.token, [0; MESSAGE]);
+                let (nth, mut answer) = (received.token, [0; size_of::<Message>()]);
                 slots.read(nth, &mut answer)?;
                 let value = if is_put(nth) { &[] } else { &value[..] };
                 if parse(&answer)? != (false, key(nth), value) {
@@ -282,18 +269,15 @@ fn main() -> Result<(), Failure> {
     }
     let path = env::temp_dir().join(format!("kv_store.{}", process::id()));
     let listener = UnixListener::bind(&path)?;
-    listener.set_nonblocking(true)?;
     let mut server = Server::new(&Context::open("loop0")?)?;
-    let stop = server.set.stop_handle();
+    let (stop, mut store) = (server.set.stop_handle(), Store::default());
     let ended = thread::scope(|scope| {
         let clients = scope.spawn(|| supervise(&path, &stop));
-        let served = server.run(&listener);
+        let served = server.run(&listener, &mut |request| store.answer(request));
         served.and(clients.join().map_err(|_| anyhow!("the supervisor panicked"))?)
     });
     fs::remove_file(&path)?;
     ended?;
-    let (Store { values, served }, counts) = (&server.store, server.counters.snapshot());
-    let completions = counts.completions.total();
-    println!("{served} requests served by {completions} completions, {} values", values.len());
+    println!("{} requests served, {} values", store.served, store.values.len());
     Ok(())
 }

@@ -25,7 +25,7 @@
 //! how many [bytes are missing](Snapshot::missing_bytes).
 //!
 //! # What can be relied on
-//! The processes go on while they are looked at. A [`Snapshot`] is not taken at one instant: two numbers of it may not
+//! The processes continue while they are observed. A [`Snapshot`] is not taken at one instant: two numbers of it may not
 //! fit together, and any process of the fabric can write any number. Counts are cut to what the object holds; positions,
 //! numbers and indices are as they were found, so lookups by them have to expect anything. What is private to a process
 //! can't be seen: which thread owns a send queue, the position of a consumer between two
@@ -179,7 +179,7 @@ pub struct Snapshot {
     pub is_current: bool,
     /// Whether a process was attaching or leaving.
     pub is_gate_held: bool,
-    /// Bytes that were looked for and that the file does not have: somebody has truncated it.
+    /// Bytes that the file should have and does not: it has been truncated.
     pub missing_bytes: u64,
     /// The limits of the fabric.
     pub limits: Limits,

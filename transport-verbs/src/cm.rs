@@ -75,6 +75,7 @@ pub type CmDevice<'a> = cq_verbs::cm::CmDevice<'a, Id>;
 ///
 /// # Errors
 /// librdmacm can't be used, no device reaches the address, or it was not resolved in time.
+#[doc(alias("rdma_resolve_addr", "rdma_resolve_route"))]
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
     cq_verbs::cm::resolve(addr, limit)
 }

@@ -35,10 +35,10 @@ const IGNORE_OVERRUN: &str = "create a completion queue that ignores overruns";
 ///
 /// # Overrun
 /// What a device does with a completion for a full queue depends on the device. It reports CQ_ERR. Once that
-/// [event is taken](crate#overrun), or a poll fails with a number that says so, polling returns the stored completions, and
-/// then always fails with [`PollError::Overrun`] ([O3](cq_core::contract#o3)), also if the device continues to use the
-/// queue. The number of dropped completions is not known. A queue that has an entry for every request that is outstanding on its queue pairs
-/// never overruns ([O7](cq_core::contract#o7)).
+/// [event is taken](crate::manual#overrun), or a poll fails with a number that means overrun, polling returns the stored
+/// completions, and then always fails with [`PollError::Overrun`] ([O3](cq_core::contract#o3)), also if the device continues to
+/// use the queue. The number of dropped completions is not known. A queue that has an entry for every request that is
+/// outstanding on its queue pairs never overruns ([O7](cq_core::contract#o7)).
 ///
 /// Destroying it twice, or polling it from two places at once, does not compile:
 /// ```compile_fail,E0382

@@ -66,7 +66,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 ///
 /// An event of a queue that other code created with this context, as by [`Cq::as_raw`](crate::Cq::as_raw), names
 /// [`Element::Unknown`](cq_verbs::async_event::Element::Unknown), and so does one of a queue that another thread is
-/// destroying. An event of a queue pair names its number, whoever created it.
+/// destroying. An event of a queue pair names its number, whatever code created it.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub(crate) raw: Arc<context::Context>,
@@ -131,7 +131,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no such port, or it has no GID yet.
-    #[doc(alias = "ibv_query_port")]
+    #[doc(alias("ibv_query_port", "RoCE"))]
     pub fn port(&self, number: u8) -> Result<Port, DeviceError> {
         port::query(&self.raw, number)
     }

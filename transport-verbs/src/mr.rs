@@ -178,7 +178,7 @@ impl ProtectionDomain {
     ///
     /// # Safety
     /// What [`ProtectionDomain::register`](cq_verbs::device::DevicePd::register) of the traits demands. Where the device
-    /// fails to deregister the region, [`tracing`](crate#events-for-tracing) has "object not destroyed".
+    /// fails to deregister the region, [`tracing`](crate::manual#events-for-tracing) has "object not destroyed".
     #[doc(alias = "ibv_reg_mr")]
     pub unsafe fn register(
         &self,

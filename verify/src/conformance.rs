@@ -23,6 +23,7 @@
 //! | `run` | running cases in this process |
 //! | `drive` | running cases in other processes, so that a case that panics, hangs or crashes fails alone |
 //! | `verdict` | the table of results, and what is wrong with it |
+//! | [`support`] | the README's table of what is supported |
 //! | the others | the cases, by subject |
 //!
 //! The name of a case starts with its rule: `q05_…` tests [Q5](cq_core::contract#q5). To add one, write the function:
@@ -88,6 +89,7 @@ mod shared_receives;
 mod sleepers;
 mod stand;
 mod states;
+pub mod support;
 mod timers;
 mod transitions;
 mod transitions_unreliable;

@@ -1,18 +1,23 @@
-//! What judges a transport: the [set-up trait](device) that every one of them implements here, and the
-//! [suite](conformance) that runs on it.
+//! The checker of transports: the [traits](device) that every one of them implements here, and the [suite](conformance) that
+//! runs on it. It is not published; `cargo verify` runs it.
 //!
-//! | module | owns |
+//! ```
+//! use verify::conformance::cases;
+//! use verify::loopback::Loopback;
+//!
+//! let case = cases::<Loopback>().into_iter().find(|case| case.name == "p03_empty_is_no_error").unwrap();
+//! (case.run)(); // panics if the transport does not follow the rule
+//! ```
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`differential`] | random programs, run on two devices side by side |
-//! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
 //! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
-//! | [`loopback`] | the loopback of one process as such a device |
-//! | `heap` | memory of a process' own, registered with the loopback |
-//! | [`far`] | the loopback of another process as such a device: every call goes there |
-//! | [`across`] | the loopback of two processes as such a device: each has one end of every connection |
-//! | `verbs` | real verbs as such a device; only with the feature of this name |
-//! | `adapter` | every transport with cq-core's traits as such a device |
-//! | [`model`] | the reference model: a device as the contract describes it, to compare with |
+//! | [`device`] | the calls of a device in terms of no transport |
+//! | [`model`] | the reference model: a device as the contract describes it |
+//! | [`differential`] | random programs, run on two devices and compared |
+//! | [`loopback`], [`far`], [`across`] | the loopback of one process; of another process; of two, each with one end of every connection |
+//! | `verbs` | real verbs (feature `verbs`) |
+//! | `adapter`, `heap` | every transport with cq-core's traits; memory of the process, registered with the loopback |
 //!
 //! # Features
 //!

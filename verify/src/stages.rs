@@ -30,6 +30,7 @@ mod planted;
 mod positions;
 mod preload;
 mod processors;
+mod readme;
 mod sanitizers;
 mod soft_roce;
 mod toolchain;
@@ -131,48 +132,48 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 22] = [
+pub static STAGES: [Stage; 23] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
-        .why("differences of format hide the other differences"),
+        .why("differences of format hide the others"),
     Stage::new("layers", 5, layers::run)
-        .shows("in each crate that is listed in verify/layers.toml, a module uses only those below it; between crates cargo holds it")
-        .why("one dependency upwards joins two layers: neither can be read, tested or replaced alone")
-        .misses("paths by `super`, and what a name imported from elsewhere leads to"),
+        .shows("in verify/layers.toml's crates a module uses only those below it")
+        .why("a dependency upwards joins two layers")
+        .misses("paths by `super`; what an imported name leads to"),
     Stage::new("layout", 60, layout::run)
         .shows("the C ABI has the structures, constants and symbols of libibverbs and librdmacm")
-        .why("a wrong offset silently corrupts a program that can't be changed")
+        .why("a wrong offset silently corrupts programs")
         .shares(&[Shared::Checker])
         .packages(&[layout::PACKAGES]),
     Stage::new("verbs", 270, verbs::run)
-        .shows("the tests of packages that need libibverbs pass, also on the loopback")
-        .why("the binding is compiled, and its rules are tested without a device")
+        .shows("tests that need libibverbs pass, also on the loopback")
+        .why("the binding is tested without a device")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("loom", 300, loom::run)
-        .shows("the models of the engine's protocols hold in every interleaving, and fail when weakened")
-        .why("no test on x86 detects a missing memory ordering; a loom model does on every machine")
-        .long("three preemptions also in models that have two because of their size")
+        .shows("models of the engine's protocols hold in every interleaving, and fail when weakened")
+        .why("no test on x86 detects a missing memory ordering")
+        .long("three preemptions in large models, too")
         .shares(&[Shared::Loom]),
     Stage::new("test", 580, test)
         .shows("unit, integration and documentation tests pass")
-        .why("processes, killed processes, corrupted shared memory, system calls: what the conformance suite can't test")
+        .why("the suite can't kill processes, corrupt memory or fail system calls")
         .long("thousands of kills, corrupted fabrics and random inputs, also without debug assertions")
         .shares(&[Shared::Debug]),
     Stage::new("soft-roce", 390, soft_roce::run)
-        .shows("the transport for libibverbs works on Linux' Soft-RoCE driver, also between two hosts; connecting by addresses gives on the loopback what it gives there, except for listed differences")
-        .why("only an independent driver detects a mistake that the loopback and the model share")
+        .shows("transport-verbs works on Linux' Soft-RoCE driver, also between two hosts; connecting by addresses differs from the loopback only as listed")
+        .why("only an independent driver detects mistakes that loopback and model share")
         .shares(&[Shared::Guest])
         .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES]),
     Stage::new("mutate", 150, mutate)
-        .shows("each control, a wrong step of a protocol, fails the loom models that it must fail; with --long, each mutant of the engine and of the device fails a check, or is listed with a reason why none can")
+        .shows("each control, a wrong step of a protocol, fails its loom models")
         .why("a check that detects nothing looks like one that passes")
         .misses("without `--long`, what no control weakens")
-        .long("all mutants of the engine and the device, on all checks")
+        .long("each mutant of engine and device fails a check, or has a listed reason")
         .shares(&[Shared::Mutate]),
     Stage::new("clippy", 180, clippy)
-        .shows("clippy has no warning for any target of any package")
-        .why("its lints require documented unsafe blocks and the minimum Rust version")
+        .shows("no target has a warning")
+        .why("lints require documented unsafe blocks and the minimum Rust version")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("conformance", 125, conformance::run)
@@ -180,70 +181,76 @@ pub static STAGES: [Stage; 22] = [
         .why("the suite is the specification: every rule on every transport, including a real driver")
         .shares(&[Shared::Guest, Shared::Checker]),
     Stage::new("bare-metal", 200, bare_metal::run)
-        .shows("the libraries of firmware compile for Cortex-M, RISC-V and bare 64-bit targets with sets of features, without `alloc` from core alone; the example firmware runs on Cortex-M and RISC-V in QEMU, under embassy and RTIC too, and hangs if it can lose a wake-up")
-        .why("one use of std or of a 64-bit atomic excludes firmware, and so does an interrupt that is missed")
+        .shows("firmware libraries compile for Cortex-M, RISC-V and bare 64-bit targets, without `alloc` from core alone; the example firmware runs on Cortex-M and RISC-V in QEMU, also under embassy and RTIC, and hangs if it can lose a wake-up")
+        .why("std, a 64-bit atomic or a missed interrupt excludes firmware")
         .shares(&[Shared::BareMetal])
         .packages(&[bare_metal::PACKAGES]),
     Stage::new("abi", 150, abi::run)
-        .shows("programs for libibverbs and librdmacm run unchanged on the loopback: ibverbs-utils, perftest, the tests of pyverbs; rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX, Open MPI; every entry of librpma; one under ThreadSanitizer and AddressSanitizer")
-        .why("such programs use verbs in ways that our tests do not")
-        .long("the tests of five crates, UCX's own tests over RC and UD, eight ranks of Open MPI, nixl, Mooncake, gloo")
+        .shows("programs run unchanged on the loopback: ibverbs-utils, perftest, pyverbs' tests, rdmacm-utils, qperf, fio, libfabric, uDAPL, UCX, Open MPI, every entry of librpma")
+        .why("programs use verbs in ways that our tests do not")
+        .long("tests of five crates, UCX's own over RC and UD, eight ranks of Open MPI, nixl, Mooncake, gloo")
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
     Stage::new("package", 100, package::run)
-        .shows("each library builds from its package alone, and all together with all features, by the oldest promised compiler; manifests and the tables of features are complete")
+        .shows("a dry run publishes the libraries in order; each builds from its package alone, and all together with all features, by the oldest promised compiler; manifests and the tables of features are complete")
         .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
         .long("each feature by itself")
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("api", 1200, api::run)
-        .shows("the public API of each library is as kept in verify/api, breaks nothing since the last release but in a new minor version, names foreign crates of a list alone, and loses nothing with more features")
-        .why("what a program uses changes unnoticed: an item, an auto trait, a version of a crate that a signature has")
-        .misses("what is done behind a signature; features in pairs")
+        .shows("each library's public API is as in verify/api, breaks nothing without a new minor version, names only listed foreign crates, loses nothing with more features")
+        .why("items, auto traits and foreign crates' versions change unnoticed")
+        .misses("what is behind a signature; features in pairs")
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("doc", 70, doc::run)
-        .shows("the documentation builds without a warning, and its links and those of all pages resolve")
+        .shows("the documentation builds without a warning, by default and as docs.rs renders it; its links and those of all pages resolve; what is read first is short")
         .why("links break when names change")
         .long("that of private modules, too")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
+    Stage::new("readme", 150, readme::run)
+        .shows("the README's commands succeed, and print what it shows")
+        .why("they are the first thing that a user tries")
+        .long("transport-verbs with libclang from PyPI, as on Debian 13")
+        .shares(&[Shared::Debug])
+        .packages(&[readme::PACKAGES]),
     Stage::new("differential", 40, differential::run)
-        .shows("random programs have the same results on the model and on the loopback, also between processes and through the C ABI")
-        .why("the suite has the cases that somebody thought of; random programs find others")
-        .long("tens of thousands of random programs")
+        .shows("random programs agree on model and loopback, also between processes and through the C ABI")
+        .why("random programs find what the suite's cases do not")
+        .long("tens of thousands")
         .shares(&[Shared::Checker]),
     Stage::new("miri", 600, miri::run)
-        .shows("the engine's tests of queues, raw memory, channels and accounting do nothing undefined in Miri: no access to what is freed, uninitialised, borrowed by others or raced for")
-        .why("neither a test nor a model sees memory that is read before it is written, or through a reference that is none any more")
-        .misses("memory that is mapped, ppoll(2), a level-triggered epoll(7), sockets; rings of millions of slots; code that the compiler makes; the device, whose memory is mapped")
-        .long("64 seeds instead of one; counters, handlers, ends, completions and requests"),
+        .shows("the engine's tests of queues, raw memory, channels and accounting do nothing undefined")
+        .why("neither tests nor models see invalid reads and references")
+        .misses("mapped memory, so the device; ppoll(2), level-triggered epoll(7), sockets; rings of millions of slots; compiled code")
+        .long("64 seeds; counters, handlers, ends, completions, requests"),
     Stage::new("sanitizers", 200, sanitizers::run)
-        .shows("the engine's and the device's threads do not race under ThreadSanitizer; the C ABI touches only what is its own and loses nothing under AddressSanitizer and LeakSanitizer, below the programs of the stage `abi`")
-        .why("real threads, system calls and programs in C, which Miri can't run")
-        .misses("orders by fences alone, which ThreadSanitizer does not see; races between processes; what is read uninitialised; tests in which messages race for memory")
-        .long("sixteen times as many cases of properties, and the whole list of programs")
+        .shows("no races in engine and device (ThreadSanitizer); the C ABI touches only its own memory and leaks nothing in programs of `abi` (AddressSanitizer, LeakSanitizer)")
+        .why("Miri can't run C and most system calls")
+        .misses("orderings by fences alone; races between processes; uninitialised reads; tests in which messages race for memory")
+        .long("sixteen times the cases of properties; all programs")
         .packages(&[abi::PACKAGES]),
     Stage::new("fuzz", 200, fuzz::run)
-        .shows("any bytes from a hostile process, a peer, an option, a file or a caller in C end no program, and hang none")
-        .why("tests have the inputs that somebody thought of")
-        .misses("what ten seconds of each target from the kept corpus do not reach; two hostile processes at once")
-        .long("an hour of each target"),
+        .shows("no bytes from a hostile process, peer, option, file or C caller end or hang a program")
+        .why("tests have only inputs that somebody thought of")
+        .misses("what ten seconds a target do not reach; two hostile processes at once")
+        .long("an hour a target"),
     Stage::new("processors", 400, processors::run)
-        .shows("the engine's tests pass on Arm of 64 bits, and of 32 bits without 64-bit atomics; what has layouts or orders of bytes on a big-endian s390x; the device's suite on Arm of 64 bits")
-        .why("a wrong width or order of bytes is right on x86")
-        .misses("weak orderings that QEMU does not show on x86; what its system calls lack")
-        .long("all tests of the device that QEMU's system calls allow")
+        .shows("the engine's tests pass on 64-bit Arm, and on 32-bit without 64-bit atomics; layouts and byte orders on big-endian s390x; the device's suite on 64-bit Arm")
+        .why("a wrong width or byte order is right on x86")
+        .misses("weak orderings, if emulated on x86; system calls that QEMU lacks")
+        .long("all device tests that QEMU can run")
         .packages(&[processors::PACKAGES]),
     Stage::new("positions", 60, positions::run)
-        .shows("entries, generations, free slots and releases are right at every wrap, for rings of 1 to 2¹⁶ slots")
-        .why("a position wraps once in years, and then at a customer's")
-        .misses("rings of more than 2¹⁶ slots, which have one test each")
-        .long("a hundred times as many cases")
+        .shows("entries, generations, free slots and releases are right at every wrap, in rings of 1 to 2¹⁶ slots")
+        .why("a position wraps once in years")
+        .misses("larger rings, which have one test each")
+        .long("a hundred times the cases")
         .shares(&[Shared::Debug]),
     Stage::new("planted", 5, planted::run)
-        .shows("each fault of verify/planted.toml can still be planted")
-        .why("a net that catches nothing looks like one that holds")
+        .shows("each fault of verify/planted.toml can be planted")
+        .why("checks must detect real faults")
         .misses("without `--long`, whether it is found")
-        .long("each one is found by the stage that claims to find it"),
+        .long("its stage finds each"),
 ];
 
 /// The stage called `name`.

@@ -14,8 +14,8 @@
 //!
 //! # How it works
 //! A word counts raised events, and the receiver remembers how many it has taken. After a merge, the consumer sees
-//! the writes before every raise, because each one is a Release of the word. It tells up to 2³² − 1 unread
-//! events from none; a queue that is armed again after each event leaves at most two. The other word counts the sides, so that
+//! the writes before every raise, because each one is a Release of the word. Up to 2³² − 1 unread events differ from none; a
+//! queue that is armed again after each event leaves at most two. The other word counts the sides, so that
 //! [`reunite`](super::Raiser::reunite) knows whether it is given all of them.
 //!
 //! The queue's key is the address of the flag, which is another one's only after the flag is gone.
@@ -24,8 +24,8 @@
 //!
 //! # Sleeping
 //! The flag does not put the core to sleep: the program does, in a closure, and [`CompletionQueue::wait`] calls it
-//! while there is no event. On Arm that is `WFE`, which returns at once if an interrupt came before it; or `WFI`, after another
-//! look at the flag with interrupts masked, which a pending interrupt ends.
+//! while there is no event. On Arm that is `WFE`, which returns at once if an interrupt came before it; or `WFI`, after checking
+//! the flag again with interrupts masked; a pending interrupt ends it.
 //!
 //! ```
 //! use cq_core::channel::flag::Flag;

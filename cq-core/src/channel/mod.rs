@@ -33,12 +33,14 @@
 //! channel of your own is a [`Signal`](crate::transport::Signal) and its [`Events`](crate::transport::Events). A key and a
 //! closure are a signal: one that writes to an eventfd in an `Arc`, for example.
 
+#[doc(alias = "interrupt")]
 pub mod flag;
 pub mod route;
 mod sides;
 #[cfg(feature = "std")]
 pub mod thread;
 #[cfg(feature = "async")]
+#[doc(alias = "embassy")]
 pub mod waker;
 
 pub use self::sides::{Raiser, Receiver, Share};

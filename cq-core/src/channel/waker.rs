@@ -21,7 +21,7 @@
 //! ```
 //!
 //! `channel` needs the feature `alloc`, and its sides own the channel. Without an allocator, a [`WakerChannel`] in a
-//! static or on a stack is [split](WakerChannel::split) into sides that borrow it: in a static it is lent for ever by
+//! static or on a stack is [split](WakerChannel::split) into sides that borrow it: in a static it is borrowed for `'static` by
 //! `StaticCell`, as a `Flag` is in the [guide](crate::guide::firmware).
 
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]

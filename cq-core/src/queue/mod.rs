@@ -45,8 +45,8 @@
 //! | in memory shared with other processes or a device | [`raw::RawQueue`] | borrow it |
 //!
 //! A single producer uses no read-modify-write operation. Its channel may, when it raises an event, as
-//! [`channel::flag`](crate::channel::flag) does where the target has one. For several producers, use [`mpsc`], or let them
-//! take turns on a raw queue under a lock.
+//! [`channel::flag`](crate::channel::flag) does where the target has one. For several producers, use [`mpsc`], or a raw queue
+//! under a lock.
 //!
 //! Queues hold completions, or any other plain old data ([`entry`](crate::entry)); raw ones hold completions. A poll copies
 //! entries to the caller's buffer; [`Consumer::poll_in_place`] lends them where they lie.
@@ -61,7 +61,7 @@
 //!
 //! # A ring between threads
 //! An entry need not come from a device. A program that passes buffers from one thread to another pushes their numbers, or a
-//! type of its own. The queue looks at none of it, except that an urgent entry raises an event also for a consumer that armed
+//! type of its own. The queue does not interpret it, except that an urgent entry raises an event also for a consumer that armed
 //! for solicited ones ([N3](crate::contract#n3)).
 //!
 //! A queue whose capacity is the number of buffers is never full, since a buffer is in one place at a time. The
@@ -84,13 +84,23 @@
 //!
 //! # The end of a queue
 //! A queue ends when it overruns, when [`Consumer::fail`] is called, when its last producer or its consumer is dropped. [`End`]
-//! says which. A consumer that is there can still poll what was stored. A [raw] queue outlives its sides. The end is recorded
+//! says which. A consumer can still poll what was stored. A [raw] queue outlives its sides. The end is recorded
 //! in one place, so a side that is created later finds it too.
 //!
 //! Each end wakes the other side: a consumer that sleeps on the queue's channel by an event, a producer in
 //! [`push_or_wait`](Producer::push_or_wait) by its next attempt. The side that finds the end sees everything that the other
 //! one did before it. So a producer that was refused, because the consumer has failed the queue or is gone, can use again the
 //! buffers that the consumer was reading.
+//!
+//! # The protocol
+//! 1. The producer writes an entry into the next slot. It stores one word last, or a byte beside the slot, with Release; the
+//!    [generation](crate::entry#generations) in it marks the slot as published. The consumer loads it with Acquire: there is no
+//!    producer index.
+//! 2. The consumer copies published entries, or reads them in place, then releases their slots: it stores its head with Release.
+//!    The producer loads the head with Acquire only when its cached copy makes the ring look full.
+//! 3. After an overrun the consumer returns what is stored, checks the slots once more, then reports the overrun.
+//! 4. Before it sleeps, the consumer arms the queue and checks the slot again. The producer publishes, then checks the arm word:
+//!    if it is armed, the producer disarms it, then raises the event.
 //!
 //! # Why no wake-up is lost
 //! The producer publishes, executes a fence, and loads the arm word. The consumer stores the arm word, executes a

@@ -29,7 +29,7 @@
 //! look full or failed, but can do nothing else: each side keeps what it relies on (the number of slots, positions, the
 //! guaranteed capacity) in private memory.
 //!
-//! # Producers that take turns
+//! # Producers under a lock
 //! A producer can stop after any push, and another one can [resume](RawQueue::into_producer) at its [`Tail`], for
 //! example under a lock in another process. Dropping a side does not end the queue.
 //!
@@ -208,7 +208,7 @@ impl<'a> RawQueue<'a> {
         producer.limited(self.limit)
     }
 
-    /// As [`into_producer`](Self::into_producer), of a queue that outlives the producer: for producers that take turns,
+    /// As [`into_producer`](Self::into_producer), of a queue that outlives the producer: for producers under a lock,
     /// each of which validates the queue once.
     #[inline]
     #[must_use]

@@ -31,7 +31,7 @@ type NotReunited<'a, E, P, C> = ReuniteError<Producer<'a, E, P>, Consumer<'a, E,
 
 impl<const N: usize, E: Entry> SoftCq<N, E> {
     /// The queue of these sides, which can be split again, and the producer's signal. So a queue in a static, whose sides
-    /// borrow it for ever, is used again after it has overrun or ended.
+    /// borrow it for `'static`, is used again after it has overrun or ended.
     ///
     /// ```
     /// use cq_core::queue::SoftCq;

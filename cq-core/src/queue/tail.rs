@@ -2,7 +2,7 @@
 
 use super::ring::Position;
 
-/// The state of a producer, with which another one can resume. Of use to producers that take turns on a
+/// The state of a producer, with which another one can resume. Of use to producers that share, under a lock, a
 /// [raw](super::raw) queue.
 ///
 /// ```
@@ -13,7 +13,7 @@ use super::ring::Position;
 /// let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
 /// // SAFETY: one producer at a time is made of it, and there is no other.
 /// let mut queue = unsafe { RawQueue::of(&control, &slots, &[], 4) }?;
-/// let mut saved = Tail::at(0).to_words(); // beside the lock for which the producers take turns
+/// let mut saved = Tail::at(0).to_words(); // in memory that the producers' lock protects
 /// for wr_id in [1, 2] {
 ///     let mut producer = queue.producer(Tail::from_words(saved), NoChannel);
 ///     producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 5))?;

@@ -1,4 +1,4 @@
-//! Guides to tests of programs, and of transports.
+//! Guides to testing programs, and to writing transports.
 
 pub mod testing;
 pub mod your_transport;

@@ -1,5 +1,5 @@
-//! For tests over [`cq_core`]: [`fake`], a scripted transport, and [`fault`], fault injection for any transport, test a
-//! program; [`rules`] tests a transport, a software queue or an entry, with [`entries`] to begin with.
+//! Tests over [`cq_core`], without hardware, `no_std`. A scripted transport ([`fake`]) and fault injection for any transport ([`fault`])
+//! test a program. [`rules`] tests a transport, a software queue or an entry; [`entries`] has entries to begin with.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -16,12 +16,12 @@
 //! # Ok::<(), PollError>(())
 //! ```
 //!
-//! Unsafe code is denied but in [`raw_queue`]: its parts are atomic words, which any number of sides may share.
-//!
-//! | guide | for a program that |
+//! | guide | for |
 //! |---|---|
-//! | [`testing`](guide::testing) | is to be tested with everything that can go wrong |
-//! | [`your_transport`](guide::your_transport) | is a transport for a device of its own |
+//! | [`testing`](guide::testing) | tests of a program with failures, late completions, overruns, killed peers |
+//! | [`your_transport`](guide::your_transport) | a transport for your own device |
+//!
+//! Unsafe code is denied except in [`raw_queue`], whose parts are atomic words.
 //!
 //! # Features
 //!

@@ -78,4 +78,6 @@ pub use self::event::{CmEvent, Event, EventKind, RejectReason, Status};
 pub use self::identifier::{Identifier, QpInfo, QpOf};
 pub use self::listener::{Listener, Request};
 pub use self::param::ConnParam;
-pub use self::route::{Route, resolve, resolve_with};
+#[doc(alias("rdma_resolve_addr", "rdma_resolve_route"))]
+pub use self::route::resolve;
+pub use self::route::{Route, resolve_with};

@@ -67,8 +67,8 @@
 //! ```
 //!
 //! # What is counted where
-//! Polls and arms are counted as they return. Events are counted where the thread that takes them tells the queue, by
-//! [`Arm::took_events`](cq_core::transport::Arm::took_events), before it looks at the queue again:
+//! Polls and arms are counted as they return. Events are counted where the thread that takes them reports them to the queue, by
+//! [`Arm::took_events`](cq_core::transport::Arm::took_events), before it polls or arms the queue again:
 //! [`wait`](cq_core::cq::CompletionQueue::wait), `next_batch`, `CompletionStream`, `QueueSet` and `WaitSet` do. A program that takes events
 //! itself, for [`poll_or_arm`](cq_core::cq::CompletionQueue::poll_or_arm), calls it:
 //!
@@ -90,7 +90,7 @@
 //! ```
 //!
 //! # Cost
-//! A poll that finds nothing adds to one count, one that finds completions to two, and it looks at the status of each.
+//! A poll that finds nothing adds to one count, one that finds completions to two, and it reads the status of each.
 //! Only the thread that polls writes them, so there is no read-modify-write: an increment is a load and a store.
 //!
 //! | a poll that finds | takes more instructions | more time |
@@ -190,7 +190,7 @@ impl Counters {
         }
     }
 
-    /// Returns the recorder of a queue, and the counters to read. Counting goes on from where earlier recorders stopped.
+    /// Returns the recorder of a queue, and the counters to read. Counting continues where earlier recorders stopped.
     #[must_use]
     pub const fn split(&mut self) -> (Recorder<&Self>, &Self) {
         let counters = &*self;

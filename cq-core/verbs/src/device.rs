@@ -237,7 +237,7 @@ pub trait DevicePd: Destroy + Object {
     ///
     /// # Safety
     /// - The `len` bytes at `ptr` are mapped, and writable if `access` has LOCAL_WRITE, until the region is deregistered: that
-    ///   is done when dropping it returns. They stay so for ever if the region is leaked, or if the device fails to
+    ///   is done when dropping it returns. They stay so permanently if the region is leaked, or if the device fails to
     ///   deregister it. A device fails while something uses the region that was not created by these traits, such as a memory
     ///   window that a C library bound to it. So who frees the memory ensures that there is no such use.
     /// - The device reads and writes them at any time, so only atomic or volatile accesses are allowed, except while no

@@ -33,7 +33,7 @@
 //! are posted before the barrier precede the peer's first message.
 //!
 //! # Clients of an event loop
-//! A client that is silent holds a step for its whole limit. But each side sends before it reads, so a server that calls
+//! A client that sends nothing delays a step for its whole limit. But each side sends before it reads, so a server that calls
 //! a step once the socket is readable waits for no client that sends whole frames. A limit of some milliseconds ends the
 //! others:
 //!
@@ -160,7 +160,7 @@ pub enum ConnectError {
     /// The queue pair did not go to RTS.
     #[error(transparent)]
     Modify(#[from] ModifyError),
-    /// A receive could not be posted before the peer was told that it may send.
+    /// A receive could not be posted before the peer was notified that it may send.
     #[error("the receives for the peer's first messages can't be posted")]
     Post(#[from] PostError),
 }

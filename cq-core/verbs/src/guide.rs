@@ -1,23 +1,26 @@
-//! Guides: one subject each, from the first line to what can go wrong. The modules are the reference, and the
-//! [contract](cq_core::contract) has the rules.
+//! Guides. Rules are cited from the [contract](cq_core::contract).
 //!
-//! | guide | for a program that |
+//! | to | read |
 //! |---|---|
-//! | [`first_program`] | is to send its first message, and to know what has become of it |
-//! | [`from_c`] | is written in C for libibverbs and librdmacm, or by somebody who knows them |
-//! | [`poll_mode`] | never sleeps: polls, and passes buffers from thread to thread |
-//! | [`events`] | sleeps: on a channel, in an event loop, in tasks |
-//! | [`sizing`] | has many connections: capacities, signaling, memory |
-//! | [`server`] | serves many clients, some of which die |
-//! | `tasks` | serves many clients in tasks of tokio |
-//! | [`recovery`] | goes on after an overrun, a failure, or the death of its peer |
+//! | send a first message | [`first_program`] |
+//! | port a C program from libibverbs or librdmacm (`cm`) | [`from_c`] |
+//! | poll without sleeping, as with DPDK; use an SRQ | [`poll_mode`] |
+//! | sleep: completion channels, epoll, tokio | [`events`] |
+//! | serve many clients in one thread | [`server`] |
+//! | serve many clients in tasks of tokio | `tasks` |
+//! | choose capacities, signaling and memory; avoid overruns and RNR | [`sizing`] |
+//! | reconnect after a failure, an overrun or a dead peer; keepalive | [`recovery`] |
 
+#[doc(alias = "epoll")]
 pub mod events;
 pub mod first_program;
 pub mod from_c;
+#[doc(alias("DPDK", "mbuf", "rte_ring"))]
 pub mod poll_mode;
+#[doc(alias = "keepalive")]
 pub mod recovery;
 pub mod server;
 pub mod sizing;
 #[cfg(feature = "tokio")]
+#[doc(alias = "tokio")]
 pub mod tasks;

@@ -34,7 +34,7 @@
 //! A ledger owns the `wr_id` of its queue's requests: it holds the direction, the generation of the ledger and the
 //! number of the request. A program gives each request a token of any type instead, and gets it back when the request is
 //! retired. So a program never needs the opcode of a failed completion, which is undefined ([C4](cq_core::contract#c4)):
-//! the token tells what the request was. A token can own the request's buffer, which the device may use until then.
+//! the token identifies the request. A token can own the request's buffer, which the device may use until then.
 //!
 //! # Retiring
 //! A completion of a send, good or bad, retires its request and all that were posted before it on the same queue

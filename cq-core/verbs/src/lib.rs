@@ -1,6 +1,6 @@
-//! The verbs API of [`cq_core`], for every transport: requests, device traits, accounting of requests and of completion-queue
-//! entries, connecting, several queues at once, tasks. `no_std`; what needs an operating system has the feature `std`. It needs
-//! atomic loads and stores of 32 bits; [`budget`] and [`tracked`] also need compare-and-swap.
+//! The verbs API over any transport of [`cq_core`]: requests, device traits, accounting of requests and of completion-queue
+//! entries, connecting, several queues at once, tasks. `no_std`, with atomic loads and stores of 32 bits; what needs an operating
+//! system has the feature `std`. Version 0.1, not on crates.io yet. A transport re-exports it: `transport_rxe_loop::verbs`.
 //!
 //! ```
 //! use cq_core::transport::CqKey;
@@ -24,42 +24,30 @@
 //! ```
 //!
 //! # Modules
-//!
 //! | module | contents |
 //! |---|---|
-//! | [`wr`], [`post`] | work requests, and the trait of what posts them |
-//! | [`polling`] | what is polled and armed for completions |
-//! | [`setup`], [`device`] | setup types; the traits of a device: creating and connecting, for programs that run on every transport |
-//! | [`async_event`] | asynchronous events of a device |
-//! | [`ledger`], [`budget`], [`tracked`] | requests in flight with their tokens, selective signaling; reservations of completion-queue entries; queue pairs that keep both |
-//! | [`handlers`], [`counters`] | a handler for each queue pair; an observer that counts |
-//! | [`fault`] | when a fault is injected, and the random numbers for it |
-//! | [`rpma`] | the completion-queue calls of librpma, and what its other calls are here |
-//! | `queue_set`, `wait_set`, `descriptor` | several completion queues served by one thread; asleep on them, on other descriptors and a stop handle; a channel with a descriptor (feature `alloc`; the others `std`, Linux) |
-//! | `exchange`, `cm` | connecting over a socket; by IP addresses, through a connection manager as librdmacm is one (feature `std`, Linux) |
-//! | `task` | channels, asynchronous events and own requests that tasks of tokio await (feature `tokio`, Unix) |
-//! | [`sync`] | the memory orderings and their rationale |
-//! | `guide` | guides (feature `std`, Linux): a first program, from C, poll-mode loops, events, sizing, a server of many clients, one of tokio, recovery |
+//! | [`device`], [`setup`] | the traits of a device, for programs that run on every transport; their types and errors |
+//! | [`wr`], [`post`], [`polling`], [`async_event`] | work requests, posting them; polling and arming; asynchronous events |
+//! | [`tracked`], [`ledger`], [`budget`] | a token for each request in flight, selective signaling, no overrun (`tracked`, `budget`: with compare-and-swap) |
+//! | [`handlers`], [`counters`], [`fault`] | a handler for each queue pair; counts of a queue; when a fault is injected |
+//! | `exchange`, `cm` | connecting over a socket; by IP addresses, as librdmacm (`std`, Linux) |
+//! | `queue_set`, `wait_set`, `descriptor` | serving several queues (`alloc`); sleeping on them and other descriptors (`std`, Linux) |
+//! | `task` | requests, channels and events that tasks of tokio await (`tokio`, Unix) |
+//! | [`rpma`] | the completion-queue calls of librpma |
+//! | `guide` | guides: a first program, from C, poll-mode loops, events, sizing, servers, recovery (`std`, Linux) |
+//! | [`sync`], [the contract](cq_core::contract) | the memory orderings; the rules that are cited by number (`Q4`) |
 //!
-//! The rules that are cited by number (`Q4`) are those of [the contract](cq_core::contract).
-//!
-//! Unsafe code is denied but in `task/channel`, where a descriptor that it owns is open until it is dropped, and in `device`,
-//! where `DevicePd::register` passes its caller's promise on.
+//! Unsafe code is denied but in `task/channel`, for a descriptor that it owns, and in `device`, for `DevicePd::register`.
 //!
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
 //! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; with compare-and-swap, budgets and counters that several own |
-//! | `std` | `alloc`, `HashMap` for [`handlers`], errors as `std::io::Error`; on Linux `wait_set`, `descriptor`, `exchange`, `cm` and the guides |
+//! | `std` | `alloc`, `HashMap` for [`handlers`], [errors as `std::io::Error`](setup#errors-and-stdio); on Linux `wait_set`, `descriptor`, `exchange`, `cm`, `guide` |
 //! | `tokio` | `std`, `async` of `cq-core`, and on Unix `task` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |
-//! | `serde` | `Serialize` and `Deserialize` for plain data: numbers, flags, attributes, capacities, endpoints and addresses of [`setup`], operations, SGEs, events, refused requests, and counts; not for requests, which borrow memory, and errors that hold texts of the program |
-//! | `defmt` | `defmt::Format` for what firmware logs: requests and what they return, attributes, events, every error without `std`, counts |
-//!
-//! # Errors and `std::io`
-//! With `std` each error converts to a `std::io::Error`, so that `?` returns it from a function of `io::Result`. The error is
-//! inside, with its sentence and its causes (`get_ref`, `downcast`); the kind is that of its error number. `raw_os_error` has
-//! a number only of an [`Errno`](setup::Errno). What an error carries back, as the token of a refused post, is dropped.
+//! | `serde` | `Serialize` and `Deserialize` for [plain data](setup#serialization) |
+//! | `defmt` | `Format` for requests and what they return, attributes, events, counts, and every error without `std` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![deny(unsafe_code)]
@@ -80,9 +68,11 @@ pub mod budget;
 #[doc(hidden)]
 pub mod causes;
 #[cfg(all(feature = "std", target_os = "linux"))]
+#[doc(alias("librdmacm", "rdma_cm"))]
 pub mod cm;
 pub mod counters;
 #[cfg(all(feature = "std", target_os = "linux"))]
+#[doc(alias("epoll", "eventfd"))]
 pub mod descriptor;
 pub mod device;
 #[cfg(all(feature = "std", target_os = "linux"))]
@@ -96,7 +86,7 @@ mod io_errors;
 pub mod ledger;
 pub mod polling;
 pub mod post;
-/// The traits, for code that calls their methods: `use cq_verbs::prelude::*`. It names nothing.
+/// The traits, for code that calls their methods: `use cq_verbs::prelude::*`. It adds no names.
 pub mod prelude {
     pub use cq_core::prelude::*;
 
@@ -123,6 +113,7 @@ mod sentences;
 pub mod setup;
 pub mod sync;
 #[cfg(all(feature = "tokio", unix))]
+#[doc(alias = "tokio")]
 pub mod task;
 mod trace_event;
 #[cfg(any(target_has_atomic = "32"))]

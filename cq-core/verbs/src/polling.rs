@@ -24,12 +24,12 @@
 use cq_core::transport::{Arm, PollCq};
 use cq_core::wc::Wc;
 
-/// [`PollCq`] of completions. Not to be implemented: whatever polls completions has it.
+/// [`PollCq`] of completions. Implemented for every type that polls completions, and not by hand.
 pub trait PollWc: PollCq<Entry = Wc> {}
 
 impl<T: PollCq<Entry = Wc> + ?Sized> PollWc for T {}
 
-/// [`Arm`] of a queue of completions. Not to be implemented: whatever can be armed for completions has it.
+/// [`Arm`] of a queue of completions. Implemented for every type that is armed for completions, and not by hand.
 pub trait ArmWc: Arm<Entry = Wc> {}
 
 impl<T: Arm<Entry = Wc> + ?Sized> ArmWc for T {}

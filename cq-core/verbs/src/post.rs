@@ -23,7 +23,7 @@ use crate::wr::{RecvWr, SendWr};
 /// use cq_verbs::post::{Post, PostError};
 /// use cq_verbs::wr::{RemoteAddr, SendWr, Sge};
 ///
-/// /// Writes to the peer's memory, and then tells the peer. One completion is for both.
+/// /// Writes to the peer's memory, and then notifies the peer. One completion is for both.
 /// fn publish(qp: &mut impl Post, data: &[Sge], to: RemoteAddr) -> Result<(), PostError> {
 ///     qp.post_send(&[SendWr::write(1, data, to).unsignaled(), SendWr::send_inline(2, b"done")])
 /// }
@@ -54,12 +54,12 @@ pub trait Post {
     /// posted here, from now on: the caller frees them. It has to make that so, as by going to RESET, or know that
     /// it is: because posting has copied the bytes, or because the buffers belong to the transport and outlive the requests.
     ///
-    /// With `false` the device may go on using them: the buffers of outstanding requests must never be freed, and the
+    /// With `false` the device may still use them: the buffers of outstanding requests must never be freed, and the
     /// requests may still complete.
     fn quiesce(&mut self) -> bool;
 
     /// Judges a request without posting it: the reason why the queue pair as it is now would refuse it, whatever is
-    /// outstanding, such as too many SGEs, too much inline data, or an operation that is not supported. `Ok` where that can't be told before it
+    /// outstanding, such as too many SGEs, too much inline data, or an operation that is not supported. `Ok` where that can't be checked before it
     /// is posted.
     ///
     /// The state of the queue pair is not judged, which may change before the request is posted.

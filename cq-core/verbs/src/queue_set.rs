@@ -48,7 +48,7 @@
 //! was served last. So between two batches of a queue, every other queue that holds completions has one.
 //!
 //! # Arming
-//! A queue that was armed raises one event ([N1](cq_core::contract#n1)), whose key tells which queue must be armed again.
+//! A queue that was armed raises one event ([N1](cq_core::contract#n1)), whose key names the queue that must be armed again.
 //! So a set arms a queue once for each event, and not before each sleep. Before it arms, it takes the events of all
 //! channels ([N6](cq_core::contract#n6)). At most one event of each queue is unread then, however many polls succeed in
 //! between ([N9](cq_core::contract#n9)), and two after [`queue_mut`](QueueSet::queue_mut), which lets the set arm the

@@ -2,9 +2,6 @@
 //! the errors of creating and modifying objects. The calls are the traits of [`device`](crate::device); opening a device
 //! is specific to each transport.
 //!
-//! With the feature `serde`, plain data is serializable: numbers, flags, addresses, endpoints, attributes, capacities. A
-//! number is serialized as such, flags by their names.
-//!
 //! ```
 //! use cq_verbs::setup::{Access, Registered};
 //!
@@ -18,6 +15,17 @@
 //! assert!(Access::EVERY.contains(Access::LOCAL_WRITE | Access::REMOTE_READ));
 //! # Ok::<(), cq_verbs::setup::RangeError>(())
 //! ```
+//!
+//! # Errors and `std::io`
+//! With the feature `std` each error of the crate converts to a `std::io::Error`, so that `?` returns it from a function of
+//! `io::Result`. The error is inside, with its sentence and its causes (`get_ref`, `downcast`); the kind is that of its error
+//! number. `raw_os_error` has a number only of an [`Errno`]. What an error carries back, as the token of a refused post, is
+//! dropped.
+//!
+//! # Serialization
+//! With the feature `serde`, plain data is serializable: numbers, flags, attributes, capacities, endpoints, addresses,
+//! operations, SGEs, events, refused requests, counts. A number is serialized as such, flags by their names. Requests, which
+//! borrow memory, and errors that hold texts of the program are not.
 
 /// Methods that set the fields of a struct that may get more.
 #[doc(hidden)]

@@ -30,7 +30,7 @@
 //! | free entries of a budget | 32 | not reached: they are at most the capacity |
 //! | numbers of the queues, channels and descriptors of a set | 64 | not reached: one for each that is added |
 //! | the value of an eventfd, of `descriptor` and stop handles | 64, the kernel's | a write fails, and the descriptor is readable already |
-//! | rounds of a wait set between two looks | 32 | not reached: they start anew with each look |
+//! | rounds of a wait set between two checks | 32 | not reached: they start anew with each check |
 //! | [counters](crate::counters) | 64; 32 on targets without 64-bit atomics | wrap; events not yet explained, which become spurious ones, saturate at 2³² − 1 |
 //!
 //! # How it is checked

@@ -11,7 +11,7 @@
 //! use cq_verbs::wr::SendWr;
 //! use std::error::Error;
 //!
-//! /// What a send is about: a failed one tells it, too.
+//! /// What a send is about: a failed one returns it, too.
 //! enum Send { Reply { client: u32 }, Note }
 //!
 //! /// Each receive's token is the offset of its buffer.

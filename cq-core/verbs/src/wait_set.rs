@@ -51,14 +51,14 @@
 //!    returned ([N2](cq_core::contract#n2), [N6](cq_core::contract#n6)).
 //! 4. It sleeps on all channels, descriptors and the stop handle, by one poll(2).
 //!
-//! While there are completions, it makes no system call, except that it looks at the descriptors and the stop handle
-//! once in 64 rounds of 1 and 2. Each look returns one that is ready, in turn, and between two looks each queue that
+//! While there are completions, it makes no system call, except that it checks the descriptors and the stop handle
+//! once in 64 rounds of 1 and 2. Each check returns one that is ready, in turn, and between two checks each queue that
 //! holds completions has a batch. Readiness is level-triggered: a descriptor is returned again until it is not readable
 //! any more.
 //!
 //! # Cost
 //! No step allocates. Compared with polling four queues in turn by hand, a wait that returns a batch was measured at 4 ns
-//! more, of which 2 ns are its share of the looks; a sleep takes as long as
+//! more, of which 2 ns are its share of the checks; a sleep takes as long as
 //! [`CompletionQueue::wait`](cq_core::cq::CompletionQueue::wait), 4 µs for a round trip between two threads that sleep.
 
 mod sources;
@@ -80,7 +80,7 @@ use crate::polling::ArmWc;
 use crate::queue_set::{ChannelId, QueueId, QueueSet, SetError};
 use crate::setup::DeviceError;
 
-/// How many rounds of polling there are between two looks at the descriptors. A look that finds none was measured at
+/// How many rounds of polling there are between two checks of the descriptors. A check that finds none was measured at
 /// 130 ns, 2 ns for each of these rounds.
 const ROUNDS: u32 = 64;
 
@@ -132,7 +132,7 @@ pub struct WaitSet<T, C> {
     set: QueueSet<T, C>,
     sources: Sources,
     spin: Duration,
-    /// How many rounds there were since the last look at the descriptors.
+    /// How many rounds there were since the last check of the descriptors.
     rounds: u32,
 }
 
@@ -172,7 +172,7 @@ impl<T, C: AsFd> WaitSet<T, C> {
     }
 
     /// Adds a queue, whose channel is in the set: otherwise a wait fails before it sleeps, or does not end if the channels
-    /// can't tell which queues they serve.
+    /// does not know which queues they serve.
     pub fn add_queue(&mut self, cq: CompletionQueue<T>) -> QueueId {
         self.set.add_queue(cq)
     }

@@ -148,6 +148,7 @@ impl<'a> SendWr<'a> {
     }
 
     /// A signaled SEND of bytes that are copied while posting.
+    #[doc(alias("inline", "IBV_SEND_INLINE"))]
     pub const fn send_inline(wr_id: u64, bytes: &'a [u8]) -> Self {
         Self::new(wr_id, SendOp::Send { imm: None }, Data::Inline(bytes))
     }
@@ -163,7 +164,7 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Inline(bytes))
     }
 
-    /// A signaled RDMA WRITE of no bytes, which tells whether the peer lives: it needs no memory, no key and no receive
+    /// A signaled RDMA WRITE of no bytes, which checks whether the peer lives: it needs no memory, no key and no receive
     /// ([Q6](cq_core::contract#q6)), and fails with RETRY_EXC_ERR if nobody answers.
     pub const fn probe(wr_id: u64) -> Self {
         Self::write(wr_id, &[], RemoteAddr { addr: 0, rkey: 0 })

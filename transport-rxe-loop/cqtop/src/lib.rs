@@ -1,8 +1,27 @@
 //! `cqtop`: a terminal view of a live fabric of the loopback device, as top(1) is one of a machine.
 //!
-//! It shows the processes that have the fabric open, their queue pairs, completion queues, shared receive queues,
-//! regions and channels, how full the tables and the memory are, and what waits for what, since when. It looks at the
-//! fabric by [`transport_rxe_loop::observe`]: it is not attached, takes no lock, writes nothing and sends no signal.
+//! It shows processes, queue pairs and what their oldest requests wait for, completion queues, how full tables and memory
+//! are, waits and locks. It reads the fabric by [`transport_rxe_loop::observe`]: it is not attached, takes no lock, writes
+//! nothing and sends no signal. So it works on programs that hang, are stopped, or were killed. Here one of two was stopped:
+//!
+//! ```text
+//! $ cargo run --release -p cqtop -- --once --interval 2
+//!  …
+//! PROCESSES
+//! id   pid state    for   QPs CQs regions   arena wakes/s command
+//!  0 12987 sleeping -       1   1       1 5.8 KiB       0 ./target/release/cqperf pingpong --events --processes 2
+//!  1 13006 stopped  2.0 s   1   1       1 5.8 KiB       0 …/target/release/cqperf --started --transport=loop
+//!
+//! WAITS
+//! what process         seen for because                                 depends on
+//! CQ 0 12987           2.0 s    armed: waits for a completion           -
+//! CQ 1 13006 (stopped) 2.0 s    its process has not taken its events: 1 13006 (stopped)
+//!  …
+//! ```
+//!
+//! Without `--once` it is a view in the terminal, with `--once --json` an object; `--help` has tables, keys and arguments.
+//! Unpolled completions are a range, unless the process runs with `RXE_LOOP_COUNT=polls`, which also counts its polls. A
+//! narrow terminal leaves out columns, and names them.
 //!
 //! ```
 //! use cqtop::{proc, report::History, tables};

@@ -49,13 +49,13 @@
 //!
 //! Ports belong to a fabric, and in it to a network namespace: two fabrics have the same ports, and they are not those of TCP.
 //! A port is free when its holder is dropped or dies. A fabric has eight for each of its queue pairs; where they are used up,
-//! binding fails with ENOMEM. Processes connect that are in the same network namespace, in whatever PID namespaces. An unspecified address stands for all addresses of its family, and :: for those of both,
-//! unless an [option](IdOption) says otherwise; while it has a port, no other address of either family can, but for two of different
-//! families that stand for their own family alone. Ports below
-//! `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
+//! binding fails with ENOMEM. Processes connect that are in the same network namespace, in whatever PID namespaces. An
+//! unspecified address covers all addresses of its family, and :: those of both, unless an [option](IdOption) limits it; while
+//! it has a port, no other address of either family can have it, except that two of different families, each limited to its own,
+//! can. Ports below `net.ipv4.ip_unprivileged_port_start` need CAP_NET_BIND_SERVICE.
 //!
 //! # States
-//! What can be called when is Linux' rule, and [one table](crate::internals::connecting). A call that has no place in the state of its
+//! What can be called when is Linux' rule, and [one table](crate::internals::connecting). A call that is not allowed in the state of its
 //! identifier fails with EINVAL, and changes nothing.
 //!
 //! # Times
@@ -65,12 +65,12 @@
 //! 255 ms before it is rejected: over a network it takes a while, too, and some programs connect to who is about to listen. One
 //! that finds the backlog full is rejected at once.
 //!
-//! A process works on its connections while it takes events: the side that requests gets its answer and tells the peer that
+//! A process works on its connections while it takes events: the side that requests gets its answer and notifies the peer that
 //! it has it when it takes the event.
 //!
 //! # Processes
 //! A connection has one descriptor in each process, a listener one, a channel three, and a port none. A listener is a socket
-//! beside the fabric, with a random name and mode 0600: so only processes of its user send requests. Both ends of a connection
+//! next to the fabric's file, with a random name and mode 0600: so only processes of its user send requests. Both ends of a connection
 //! are of one user, whatever their pids.
 //!
 //! A forked child can use none of it (ENODEV), and keeps no port. Connections end with their own process, unless that was

@@ -45,7 +45,7 @@ pub struct Directed<'a> {
 
 impl QueuePair {
     /// Sets the destination of the datagrams that are posted through the result. A queue key whose highest bit is set
-    /// stands for the queue key of the sending queue pair.
+    /// selects the queue key of the sending queue pair.
     ///
     /// # Errors of datagrams
     ///

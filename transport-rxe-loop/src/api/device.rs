@@ -242,7 +242,7 @@ impl Context {
     /// The GIDs of a port, each with its index.
     ///
     /// # Errors
-    /// There is no such port. On Ethernet, the system does not tell the addresses of this machine.
+    /// There is no such port. On Ethernet, the system does not report the addresses of this machine.
     #[doc(alias("ibv_query_gid", "ibv_query_gid_ex", "ibv_query_gid_table"))]
     pub fn gids(&self, port: u8) -> Result<Vec<(u8, Gid)>, DeviceError> {
         let table = (0..=u8::MAX).zip(self.gid_table(port)?.into_iter().map(|entry| entry.gid));

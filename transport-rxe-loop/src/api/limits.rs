@@ -21,7 +21,7 @@ const USUAL_BYTES: u64 = 53 << 20;
 /// The [`bytes`](Self::bytes) hold the tables, rings and queues of all processes. They are reserved when the fabric is
 /// created: full shared memory, or a limit for the size of files (`ulimit -f`), is an error then and no crash later. A
 /// process shows as much of them as it has used, as shared memory. Memory that the device
-/// [allocates](crate::ProtectionDomain::allocate) is reserved beside them, region by region; registered memory of a
+/// [allocates](crate::ProtectionDomain::allocate) is reserved in addition, region by region; registered memory of a
 /// program's own does not count.
 ///
 /// # From the environment

@@ -135,9 +135,9 @@ window_methods!(MemoryRegion, OwnedRegion);
 ///
 /// | the program | requests for which this process copies | requests for which the system copies | on hardware |
 /// |---|---|---|---|
-/// | unmaps the memory, or takes its rights away (`munmap(2)`, `mprotect(2)`) | end this process by SIGSEGV | fail; see below | go on with the pinned pages, and succeed; the program does not see what they write |
+/// | unmaps the memory, or takes its rights away (`munmap(2)`, `mprotect(2)`) | end this process by SIGSEGV | fail; see below | use the pinned pages, and succeed; the program does not see what they write |
 /// | truncates its file (`ftruncate(2)`) | end this process by SIGBUS | fail; see below | the same |
-/// | maps other memory there, or frees its pages (`MADV_DONTNEED`) | access what is there now | access what is there now | go on with the old pages: the program and the device see different bytes |
+/// | maps other memory there, or frees its pages (`MADV_DONTNEED`) | access what is there now | access what is there now | use the old pages: the program and the device see different bytes |
 /// | deregisters the region first | fail, as for any wrong key | fail, as for any wrong key | fail, as for any wrong key |
 ///
 /// This process copies for its own requests, if the other side is its own, too, or memory that the device

@@ -53,7 +53,7 @@ pub fn devices() -> Result<Vec<String>, OpenError> {
 /// of another fabric fails like an unused one (RETRY_EXC), and no address handle can be made of another fabric's port.
 /// On [Ethernet](Self::link_layer) all fabrics have the GIDs of the machine, and the numbers alone differ.
 ///
-/// The fabric's file is `/dev/shm/rxe-loop.<user>.<name>`, with further files beside it. Only the user may read or
+/// The fabric's file is `/dev/shm/rxe-loop.<user>.<name>`, with further files in the same directory. Only the user may read or
 /// write them. The first process that opens the fabric creates it, with the [`Limits`] that it requests, and the last
 /// one that ends removes it. If none could, since all were killed or ended by `_exit(2)`, the next process that creates
 /// a fabric of any name does ([X2](cq_core::contract#x2)); until then the file occupies shared memory. An invalid file
@@ -174,6 +174,7 @@ impl OpenOptions {
     /// assert_eq!(wcs[0].status(), WcStatus::LOC_QP_OP_ERR); // and not LOC_PROT_ERR
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "soft_roce")]
     pub const fn imitate_rxe(mut self) -> Self {
         self.imitates_rxe = true;
         self

@@ -75,7 +75,7 @@ pub use self::batch::Batch;
 ///   request then fails at once.
 /// - A request that waits for a receive has the full time for an answer once its peer stops answering, and the other
 ///   way round.
-/// - A request that waits has begun, so it goes on in SQD. Time in which the process was suspended counts. Attributes
+/// - A request that waits has begun, so it continues in SQD. Time in which the process was suspended counts. Attributes
 ///   that are changed meanwhile do not.
 ///
 /// # Unreliable transports
@@ -84,7 +84,7 @@ pub use self::batch::Batch;
 /// the peer is not ready or [suspended](crate::manual#suspended-processes). [Datagrams](Self::to) ([`QpType::UD`]) go to the queue pair with the number and the queue key.
 ///
 /// - A receive that can't hold a message fails with its queue pair; the sender succeeds. An error of the sender's own
-///   side fails its request, and its queue pair goes to [SQE](QpState::SQE), where receives go on.
+///   side fails its request, and its queue pair goes to [SQE](QpState::SQE), where receives continue.
 /// - Between two queue pairs messages arrive in order, and are lost for no other reason, with one exception: while a
 ///   process is stopped in the middle of a datagram, others to the same queue pair are lost, after each sending process
 ///   has waited for two seconds, once.

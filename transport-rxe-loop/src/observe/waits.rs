@@ -24,8 +24,8 @@ pub struct Wait {
     pub reason: Reason,
     /// The attachment of the process that has to do something, where it is known.
     pub blocker: Option<u16>,
-    /// A number that changes as the subject goes on: as long as it is the same, and subject and kind of the reason are, it
-    /// is the same wait.
+    /// A number that changes as the subject makes progress: as long as it is the same, and subject and kind of the reason are,
+    /// it is the same wait.
     pub progress: u64,
 }
 
@@ -62,7 +62,7 @@ pub enum Reason {
         /// For how long.
         limit: WaitLimit,
     },
-    /// Its oldest request found no receive of the peer, which has one by now: its process has to go on. Usual for a moment.
+    /// Its oldest request found no receive of the peer, which has one by now: its process has to continue. Usual for a moment.
     NotTriedAgain {
         /// For how long.
         limit: WaitLimit,
@@ -85,7 +85,7 @@ pub enum Reason {
         /// For how long.
         limit: WaitLimit,
     },
-    /// Its oldest request waits for an answer of a peer that could give one: it is about to go on, or the peer's process
+    /// Its oldest request waits for an answer of a peer that could give one: it is about to continue, or the peer's process
     /// does not run.
     NoAnswer {
         /// For how long.
@@ -108,7 +108,7 @@ pub enum Reason {
         /// How many, at least.
         completions: u32,
     },
-    /// Its consumer has perhaps not polled: it tells others only now and then how far it is. Usual for a moment, and while
+    /// Its consumer has perhaps not polled: it publishes its position only now and then. Usual for a moment, and while
     /// nothing is pushed.
     PerhapsUnpolled {
         /// How many completions were not polled, at most.

@@ -63,7 +63,7 @@ fn advice(call: &str, path: Option<&Path>, errno: Errno) -> &'static str {
     ROWS.iter().find(fits).map_or("", |row| row.advice)
 }
 
-/// What tells apart failures of the same call with the same number.
+/// What distinguishes failures of the same call with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Nothing.

@@ -52,6 +52,11 @@ pub fn judge(found: &Found) -> Result<(), Vec<String>> {
         return Err(lines);
     }
     lines.push("then set LIBCLANG_PATH=/usr/lib/llvm-14/lib, where that libclang is".into());
+    lines.push(
+        "without such a package, as on Debian 13: pip install --target libclang libclang==14.0.6"
+            .into(),
+    );
+    lines.push("then set LIBCLANG_PATH=$PWD/libclang/clang/native BINDGEN_EXTRA_CLANG_ARGS=-I$(gcc -print-file-name=include)".into());
     Err(lines)
 }
 

@@ -51,9 +51,12 @@ mod sanitizers;
 mod side;
 mod suite;
 
+/// The programs of libibverbs itself.
+pub const UTILITIES: &str = "ibverbs-utils";
+
 /// The programs, and what the tests need beside themselves.
 pub const PACKAGES: &[&str] = &[
-    "ibverbs-utils",
+    UTILITIES,
     "perftest",
     suite::PACKAGE,
     "rdmacm-utils",

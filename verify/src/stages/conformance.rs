@@ -8,7 +8,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
-use verify::conformance::{self, Outcome, Part, Progress, Runs, TRANSPORTS, Transport, Verdict};
+use verify::conformance::{
+    self, Outcome, Part, Progress, Runs, TRANSPORTS, Transport, Verdict, support,
+};
 
 use super::libibverbs;
 use super::preload::Tools;
@@ -79,11 +81,33 @@ fn report(
     let faults = verdict.faults().join("\n");
     job.log(&format!("{}\n{faults}", verdict.text()))?;
     let summary = format!("{}; the table is {TABLE}", verdict.summary());
-    let lacks = !missing.is_empty() && is_ci();
     match verdict.faults() {
-        [] if lacks => Err(Stop::Failed(summary)),
+        [] if missing.is_empty() => {
+            readme(outcomes)?;
+            Ok(format!("{summary}\n{}", verdict.text().trim_end()))
+        }
+        [] if is_ci() => Err(Stop::Failed(summary)),
         [] => Ok(format!("{summary}\n{}", verdict.text().trim_end())),
         _ => Err(Stop::Failed(summary)),
+    }
+}
+
+/// What has the README's table written anew instead of compared.
+const UPDATE: &str = "UPDATE_README";
+
+/// Compares the README's table of what is supported with what the cases came to.
+fn readme(outcomes: &[Outcome]) -> Result<(), Stop> {
+    let path = root().join("README.md");
+    let page = fs::read_to_string(&path)?;
+    let table = support::table(outcomes);
+    match support::with_table(&page, &table) {
+        None => Err(Stop::Failed("README.md has no table of what is supported".into())),
+        Some(new) if new == page => Ok(()),
+        Some(new) if env::var_os(UPDATE).is_some() => Ok(fs::write(path, new)?),
+        Some(_) => Err(Stop::Failed(format!(
+            "README.md's table of what is supported is not what the cases came to: \
+             `{UPDATE}=1 cargo verify conformance` writes it"
+        ))),
     }
 }
 
@@ -135,5 +159,19 @@ impl Place {
         // They mostly wait for timers.
         let processes = if matches!(self, Self::Here) { SIDE_BY_SIDE } else { 1 };
         conformance::run_side_by_side(transport, processes, process, told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stages;
+
+    #[test]
+    fn each_stage_that_shows_support_is_there() {
+        assert!(support::stages().count() > 0);
+        for name in support::stages() {
+            stages::named(name).unwrap();
+        }
     }
 }

@@ -35,6 +35,16 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The examples in this language, each as its lines.
+pub fn examples<'a>(text: &'a str, language: &'a str) -> impl Iterator<Item = Vec<&'a str>> {
+    let begins = move |line: &&str| line.strip_prefix("```") == Some(language);
+    let mut lines = text.lines();
+    std::iter::from_fn(move || {
+        lines.find(begins)?;
+        Some(lines.by_ref().take_while(|line| !line.starts_with("```")).collect())
+    })
+}
+
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let of = |line| str::match_indices(line, "](").map(move |(at, _)| &line[at + 2..]);
     prose(text).flat_map(of).filter_map(|rest| Some(rest.split_once(')')?.0))

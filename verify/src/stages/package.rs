@@ -1,12 +1,12 @@
-//! The libraries as packages: what cargo would publish of each, complete in itself, and built from that alone by the oldest
-//! compiler that is promised.
+//! The libraries as packages: a dry run of publishing all of them, in the order of their dependencies; each package complete
+//! in itself, and built from that alone by the oldest compiler that is promised.
 //!
-//! `cargo package` builds what it packs, too, but cannot do so again in the same target directory: it takes a package of
-//! the workspace for one of a registry, which never changes, and builds with its first version of it.
+//! `cargo publish` would build what it packs, too, but by the present compiler, and once only in a target directory: it takes
+//! a package of the workspace for one of a registry, which never changes, and builds with its first version of it.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::{fs, io};
 
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
@@ -64,28 +64,36 @@ fn folder(package: &Package) -> String {
     format!("{}-{}", package.name, package.version)
 }
 
-/// Makes the tarballs and unpacks them, in a workspace of their own with the dependencies of this one: what cargo warned
-/// of meanwhile.
+/// Runs `cargo publish` without the upload, and unpacks the tarballs, in a workspace of their own with the dependencies of this
+/// one: what cargo warned of meanwhile.
 fn pack(job: &mut Job, libraries: &[&Package]) -> Result<Vec<String>, Stop> {
-    let mut package = cargo(&["package", "--locked", "--no-verify", "--allow-dirty"]);
-    package.args(["--target-dir", TARGET]);
-    package.args(libraries.iter().flat_map(|library| ["-p", library.name.as_str()]));
-    let output = job.run("cargo package", &mut package)?;
+    let tarballs = root().join(TARGET).join("package");
+    // Those of an earlier run could be taken for new ones.
+    remove(&tarballs)?;
+    let mut publish = cargo(&["publish", "--dry-run", "--locked", "--no-verify", "--allow-dirty"]);
+    publish.args(["--workspace", "--target-dir", TARGET]);
+    let output = job.run("cargo publish --dry-run", &mut publish)?;
     let sources = root().join(SOURCES);
-    if sources.exists() {
-        fs::remove_dir_all(&sources)?;
-    }
+    remove(&sources)?;
     fs::create_dir_all(&sources)?;
     for library in libraries {
-        let tarball = format!("{TARGET}/package/{}.crate", folder(library));
+        let tarball = tarball::find(&tarballs, &folder(library))?;
         // With the time of now: all files in it are as old as each other, and cargo would not see that they changed.
         let mut unpack = Command::new("tar");
-        unpack.args(["-xzm", "-f", &tarball, "-C", SOURCES]);
+        unpack.args(["-xzm", "-C", SOURCES, "-f"]).arg(tarball);
         job.run(&format!("unpacking {}", library.name), &mut unpack)?;
     }
     fs::write(sources.join("Cargo.toml"), workspace(libraries))?;
     fs::copy(root().join("Cargo.lock"), sources.join("Cargo.lock"))?;
     Ok(tarball::warnings(&output))
+}
+
+/// Removes a folder, if there is one.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The manifest of a workspace of the unpacked packages, which find each other there instead of in the registry.

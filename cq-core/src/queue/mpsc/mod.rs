@@ -89,7 +89,7 @@
 //! Producers reserve by a 64-bit compare-and-swap. A 32-bit word leaves 30 bits for the position, besides the two
 //! marks. It wraps after 2³⁰ entries, and a producer that has pushed nothing meanwhile could then succeed on a value that is
 //! a whole wrap old (ABA). On targets without 64-bit atomics,
-//! several producers take turns on a queue for one: in a critical section, or under a lock.
+//! several producers share a queue for one, in a critical section or under a lock.
 
 mod consumer;
 #[cfg(feature = "alloc")]

@@ -1,4 +1,4 @@
-//! Tags: a word beside each slot of a raw queue. Polling with tags.
+//! Tags: a word for each slot of a raw queue. Polling with tags.
 use super::RawConsumer;
 use crate::queue::ring::Position;
 use crate::queue::slot::Beside;
@@ -6,7 +6,7 @@ use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 use crate::wc::Wc;
 
-/// A word beside a slot for the device's own use, returned by [`poll_with`](RawConsumer::poll_with).
+/// A word for each slot, for the device's own use, returned by [`poll_with`](RawConsumer::poll_with).
 ///
 /// ```
 /// use cq_core::queue::raw::{RawQueue, Slot, Tag};

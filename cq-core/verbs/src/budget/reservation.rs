@@ -13,7 +13,7 @@ use crate::sync;
 /// before it gives the entries back.
 #[derive(Debug)]
 pub struct Reservation<B: Deref<Target = Budget>> {
-    /// `None` if nothing is given back: none were reserved, or they are kept for ever.
+    /// `None` if nothing is given back: none were reserved, or they are kept permanently.
     budget: Option<B>,
     entries: u32,
     /// Entries that completions from before a RESET may still use.

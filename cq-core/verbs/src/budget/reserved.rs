@@ -32,7 +32,7 @@ use crate::post::Post;
 /// ```
 ///
 /// Dropping destroys the queue pair, and then gives the entries back: they can be reserved again once a poll has found the
-/// completion queue empty. If the device [can't end](Post::quiesce) its requests, it keeps them for ever. They are not given
+/// completion queue empty. If the device [can't end](Post::quiesce) its requests, it keeps them permanently. They are not given
 /// back while the queue pair is in use:
 /// ```compile_fail,E0505
 /// use cq_verbs::budget::{Budget, Reserved};

@@ -111,8 +111,8 @@ pub struct Advice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModifyQpError {
-    /// The connection manager did not tell the attributes.
-    #[error("the connection manager does not tell the queue pair's attributes: {0}")]
+    /// The connection manager did not report the attributes.
+    #[error("the connection manager does not report the queue pair's attributes: {0}")]
     Attributes(Errno),
     /// The queue pair did not change to the state.
     #[error(transparent)]

@@ -137,7 +137,7 @@ pub trait Identifier: AsFd + Object + Sized {
     /// It has no device, or the device is gone (ENODEV).
     fn is_device_of(&self, qp: &QpOf<Self>) -> Result<bool, Errno>;
 
-    /// What the connection manager needs to know about a queue pair, beside its number.
+    /// What the connection manager needs to know about a queue pair, apart from its number.
     fn describe(qp: &QpOf<Self>) -> QpInfo;
 
     /// Changes a queue pair to INIT, RTR or RTS, with the attributes that the connection manager has for it:
@@ -155,7 +155,7 @@ pub trait Identifier: AsFd + Object + Sized {
     ) -> Result<(), ModifyQpError>;
 }
 
-/// What the connection manager needs to know about a queue pair, beside its number.
+/// What the connection manager needs to know about a queue pair, apart from its number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QpInfo {
     /// The name of its device.

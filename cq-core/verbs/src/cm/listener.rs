@@ -23,9 +23,9 @@ const BACKLOG: i32 = 128;
 /// use cq_verbs::cm::{CmError, Identifier, Listener, Request};
 ///
 /// /// Listens at a free port, and sends its number to the peer.
-/// fn listen<I: Identifier>(tell: impl FnOnce(Option<SocketAddr>)) -> Result<Request<I>, CmError> {
+/// fn listen<I: Identifier>(report: impl FnOnce(Option<SocketAddr>)) -> Result<Request<I>, CmError> {
 ///     let mut listener = Listener::<I>::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
-///     tell(listener.local_addr());
+///     report(listener.local_addr());
 ///     listener.accept(Duration::from_secs(60))
 /// }
 /// ```
@@ -35,7 +35,7 @@ pub struct Listener<I> {
 }
 
 impl<I: Identifier> Listener<I> {
-    /// Listens at an address: that of one device's interface, 0.0.0.0 for all of IPv4, or :: for all. Port 0 stands for a
+    /// Listens at an address: that of one device's interface, 0.0.0.0 for all of IPv4, or :: for all. Port 0 requests a
     /// free one, which [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors

@@ -1,9 +1,8 @@
-//! A server of many clients, some of which die: a wait set, reservations, ledgers, handlers, slots and the exchange of
-//! endpoints in one program.
+//! A server of many clients in one thread. It sleeps on its completion queue, its listener and the sockets of its clients by
+//! poll(2). Clients may be killed at any time, and a failure ends one connection only.
 //!
-//! The whole of it, with clients, one of which is killed: `cargo run -p transport-rxe-loop --example kv_store`. This page
-//! has its server, which runs on every device. Left out is only `Store`: it is `Default`, and has
-//! `fn answer(&mut self, request: &[u8; MESSAGE]) -> Result<[u8; MESSAGE], Failure>`.
+//! This one returns each request. It needs Linux, and the crates of the [first program](super::first_program) with `anyhow`.
+//! The same server with clients: `cargo run -p transport-rxe-loop --example kv_store`. With tokio: the guide `tasks`.
 //!
 //! ```
 //! use std::collections::{HashMap, VecDeque};
@@ -14,10 +13,8 @@
 //!
 //! use anyhow::bail;
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::observe::Observed;
 //! use cq_core::wc::Wc;
 //! use cq_verbs::budget::{Budget, Budgeted, BudgetedHandle, OverdrawnError};
-//! use cq_verbs::counters::{Counters, Recorder};
 //! use cq_verbs::device::{Device, DeviceQp, Slots};
 //! use cq_verbs::handlers::{Handlers, Then};
 //! use cq_verbs::setup::{Access, Port};
@@ -25,46 +22,53 @@
 //! use cq_verbs::wait_set::{DescriptorId, Ready, WaitSet};
 //! use cq_verbs::wr::SendWr;
 //!
+//! # #[cfg(any())]
+//! fn main() -> Result<(), Failure> {
+//!     let device = transport_rxe_loop::Context::open("loop0")?;
+//!     let listener = UnixListener::bind("/tmp/echo.socket")?;
+//!     Server::new(&device)?.run(&listener, &mut |request| Ok(*request))
+//! }
+//! # fn main() {}
+//!
 //! type Failure = anyhow::Error;
+//! /// A request, and an answer.
+//! type Message = [u8; 64];
+//! type Answer<'a> = dyn FnMut(&Message) -> Result<Message, Failure> + 'a;
+//! type Queue<D> = Budgeted<<D as Device>::Cq, Arc<Budget>>;
+//! /// The token of each request is its slot.
+//! type Qp<D> = TrackedQp<<D as Device>::Qp, usize>;
 //!
 //! const CLIENTS: u32 = 4;
 //! /// The requests that a client may have outstanding.
 //! const RECEIVES: u32 = 8;
-//! /// Twice as many: an unsignaled answer holds its place until a later one has completed.
+//! /// Twice as many: an answer occupies its entry until a later completion was polled.
 //! const SENDS: u32 = 2 * RECEIVES;
 //! const SLOTS: usize = (RECEIVES + SENDS) as usize;
-//! /// The length of a request, and of an answer.
-//! const MESSAGE: usize = 64;
-//! /// How long a step of connecting may take: a client that is silent holds up the server for no longer.
+//! /// The longest that a client can block the others while it connects.
 //! const LIMIT: Duration = Duration::from_secs(5);
 //!
-//! type Queue<D> = Budgeted<Observed<<D as Device>::Cq, Recorder<Arc<Counters>>>, Arc<Budget>>;
-//! /// The token of each request is its slot.
-//! type Qp<D> = TrackedQp<<D as Device>::Qp, usize>;
-//!
-//! /// A client, as the server has it.
 //! struct Connection<D: Device> {
-//!     qp: Qp<D>, // dropped first: then nothing uses the slots any more
+//!     qp: Qp<D>, // dropped before the slots, which the device uses until then
 //!     slots: Slots<D::Memory>,
 //!     /// Slots that no request uses.
 //!     free: Vec<usize>,
 //!     /// Slots with answers that are not posted yet.
 //!     answers: VecDeque<usize>,
-//!     /// Readable when the client ends, however it does.
+//!     /// Readable when the client's process ends.
 //!     socket: DescriptorId,
 //! }
 //!
 //! impl<D: Device> Connection<D> {
-//!     fn serve(&mut self, run: &[Wc], store: &mut Store) -> Result<(), Failure> {
+//!     fn serve(&mut self, run: &[Wc], answer: &mut Answer<'_>) -> Result<(), Failure> {
 //!         for done in self.qp.retire_all(run) {
 //!             match done {
 //!                 Done::Received(received) => {
-//!                     let (slot, mut request) = (received.token, [0; MESSAGE]);
-//!                     if received.result?.byte_len() as usize != MESSAGE {
+//!                     let (slot, mut request) = (received.token, [0; size_of::<Message>()]);
+//!                     if received.result?.byte_len() as usize != request.len() {
 //!                         bail!("a request has another length");
 //!                     }
 //!                     self.slots.read(slot, &mut request)?;
-//!                     self.slots.write(slot, &store.answer(&request)?)?;
+//!                     self.slots.write(slot, &answer(&request)?)?;
 //!                     self.answers.push_back(slot);
 //!                 }
 //!                 Done::Sent(sent) => {
@@ -73,11 +77,7 @@
 //!                 }
 //!             }
 //!         }
-//!         self.post()
-//!     }
-//!
-//!     /// Posts receives, then answers, as many as there are slots for: an answer lets the client send its next request.
-//!     fn post(&mut self) -> Result<(), Failure> {
+//!         // Receives first: an answer permits the client to send its next request.
 //!         while self.qp.available_receives() > 0 {
 //!             let Some(slot) = self.free.pop() else { break };
 //!             self.qp.post_recv(&[self.slots.sge(slot)], slot)?;
@@ -91,13 +91,11 @@
 //! }
 //!
 //! struct Server<D: Device> {
-//!     connections: HashMap<u32, Connection<D>>,
+//!     connections: HashMap<u32, Connection<D>>, // by `qp_num`
 //!     set: WaitSet<Queue<D>, D::Channel>,
 //!     cq: BudgetedHandle<D::CqHandle, Arc<Budget>>,
-//!     counters: Arc<Counters>,
 //!     pd: D::Pd,
 //!     port: Port,
-//!     store: Store,
 //! }
 //!
 //! impl<D: Device<Channel: AsFd>> Server<D> {
@@ -105,22 +103,22 @@
 //!         let mut set = WaitSet::new()?;
 //!         let channel = set.add_channel(device.create_channel()?).map_err(|refused| refused.why)?;
 //!         let cq = device.cq(CLIENTS * (SENDS + RECEIVES)).channel(set.channel(channel)).create()?;
-//!         let (recorder, counters) = Counters::shared();
-//!         let cq = Budgeted::new(Observed::new(cq, recorder));
-//!         let (handle, store) = (cq.handle(), Store::default());
+//!         let cq = Budgeted::new(cq);
+//!         let handle = cq.handle();
 //!         set.add_queue(CompletionQueue::new(cq));
 //!         let (pd, port, connections) = (device.alloc_pd()?, device.port(1)?, HashMap::new());
-//!         Ok(Self { connections, set, cq: handle, counters, pd, port, store })
+//!         Ok(Self { connections, set, cq: handle, pd, port })
 //!     }
 //!
-//!     fn run(&mut self, listener: &UnixListener) -> Result<(), Failure> {
+//!     fn run(&mut self, listener: &UnixListener, answer: &mut Answer<'_>) -> Result<(), Failure> {
+//!         listener.set_nonblocking(true)?;
 //!         let arrivals = self.set.add_descriptor(listener)?;
 //!         let mut buffer = [Wc::default(); 32];
 //!         loop {
 //!             match self.set.wait(&mut buffer, None)? {
-//!                 Ready::Completions(_, batch) => self.complete(batch),
+//!                 Ready::Completions(_, batch) => self.complete(batch, answer),
 //!                 Ready::Descriptor(id) if id == arrivals => {
-//!                     self.accept(listener).unwrap_or_else(|error| report("no client", &error));
+//!                     self.accept(listener).unwrap_or_else(|error| eprintln!("no client: {error:#}"));
 //!                 }
 //!                 Ready::Descriptor(id) => {
 //!                     // A client has ended: it sends nothing by its socket.
@@ -136,12 +134,12 @@
 //!     fn accept(&mut self, listener: &UnixListener) -> Result<(), Failure> {
 //!         let created = Qp::<D>::create(&self.pd, &self.cq, SENDS, RECEIVES);
 //!         if let Err(CreateTrackedError::Overdrawn(OverdrawnError { pending: true, .. })) = created {
-//!             // A client is gone, whose entries are free once a poll has found the queue empty: the listener stays readable.
+//!             // Entries of a client that has ended are free after the next poll. The listener stays readable.
 //!             return Ok(());
 //!         }
 //!         let (socket, _) = listener.accept()?;
 //!         let mut qp = created?;
-//!         let slots = Slots::allocate(&self.pd, SLOTS, MESSAGE, Access::LOCAL_WRITE)?;
+//!         let slots = Slots::allocate(&self.pd, SLOTS, size_of::<Message>(), Access::LOCAL_WRITE)?;
 //!         qp.connect_over_with(&socket, &self.port, LIMIT, |qp| {
 //!             qp.fill_receives(RECEIVES as usize, |slot| slots.sge(slot), |slot| slot)
 //!         })?;
@@ -151,102 +149,63 @@
 //!         Ok(())
 //!     }
 //!
-//!     fn complete(&mut self, batch: &[Wc]) {
+//!     fn complete(&mut self, batch: &[Wc], answer: &mut Answer<'_>) {
 //!         self.connections.dispatch(batch, |connection, run| {
-//!             // Of a client that is gone, there may be completions in the queue still.
+//!             // Completions of a client that was removed may still be in the queue.
 //!             let Some(it) = connection else { return Then::Keep };
-//!             let Err(error) = it.serve(run, &mut self.store) else { return Then::Keep };
-//!             report("a client has failed", &error);
+//!             let Err(error) = it.serve(run, answer) else { return Then::Keep };
+//!             eprintln!("a client has failed: {error:#}");
 //!             self.set.remove_descriptor(it.socket);
 //!             Then::Remove
 //!         });
 //!     }
 //! }
-//!
-//! fn report(what: &str, error: &Failure) {
-//!     eprintln!("{what}: {error:#}");
-//! }
-//! # #[derive(Default)]
-//! # struct Store;
-//! # impl Store {
-//! #     fn answer(&mut self, request: &[u8; MESSAGE]) -> Result<[u8; MESSAGE], Failure> { Ok(*request) }
-//! # }
 //! ```
 //!
-//! # What the server keeps
-//! - **One completion queue for all clients**, with as many entries as they reserve:
-//!   [`SENDS + RECEIVES`](crate::tracked::TrackedQp::create) each. So it never overruns ([sizing](super::sizing)). The set owns
-//!   it; its [`handle`](crate::budget::Budgeted::handle) creates queue pairs.
-//! - **Counters** around the device's queue. `Observed` inside `Budgeted`, as here, or outside: both work. Another
-//!   thread may hold the `Arc` and take [snapshots](crate::counters::Counters::snapshot). An unsignaled answer has no
-//!   completion, so there are fewer completions than messages.
-//! - **A wait that sleeps at once.** [`set_spin`](crate::wait_set::WaitSet::set_spin) has it poll for some microseconds
-//!   first. It has no deadline here; a test gives one, so that a mistake is an error and no hang.
-//! - **Connections by `qp_num`**, which each completion has, also a failed one.
-//! - **The queue pair before the slots**: fields are dropped in this order, and the device uses the memory until the
-//!   queue pair is destroyed.
+//! For clients on other hosts, use TCP sockets, or connect by IP addresses with [`cm`](crate::cm).
 //!
-//! # A client arrives
-//! `create` reserves entries and creates the queue pair. It refuses with [`OverdrawnError`](crate::budget::OverdrawnError) if
-//! there are too few. Those of a client that is gone are `pending`: a completion of it may be in the queue still, so
-//! they are free once a poll has found fewer completions than its buffer holds. So the server accepts later: the listener
-//! stays readable, and the set polls before it returns it again. If nothing is pending, the server is full: it accepts,
-//! the socket is dropped, the client sees its end, and may come again.
-//!
-//! Receives are posted before the client is told that it may send, so they precede its first request.
-//! All others wait while a client connects, at most `LIMIT` for one that is silent: choose what they can spare,
-//! or call each step when the socket is readable ([clients of an event
-//! loop](crate::exchange#clients-of-an-event-loop)). A client creates its queue pair before it opens the socket.
+//! # Accepting
+//! - `create` [reserves](crate::budget) a completion-queue entry for each request, so the queue never overruns. While missing
+//!   entries are `pending`, clients wait in the backlog. If all are in use, the server accepts the client and closes its
+//!   socket.
+//! - `connect_over_with` posts receives before the client may send.
+//! - A client that connects slowly blocks the others for up to `LIMIT` at each step. To avoid this, connect [step by
+//!   step](crate::exchange#clients-of-an-event-loop). A client creates its queue pair before it connects the socket.
 //!
 //! # Requests and answers
-//! [`dispatch`](crate::handlers::Handlers::dispatch) hands each connection its completions,
-//! [`retire_all`](crate::tracked::TrackedQp::retire_all) returns the slots that they are about. A program that posts
-//! between two of them takes [`retire_next`](crate::tracked::TrackedQp::retire_next). `dispatch` goes on with the other
-//! connections when one has failed; [`try_dispatch`](crate::handlers::Handlers::try_dispatch) would skip them.
+//! - Each slot is in exactly one place: a posted receive, `answers`, a posted send, or `free`. An answer is sent from the slot
+//!   of its request.
+//! - The answers are unsignaled. The ledger [signals](super::sizing#send-queues-and-how-often-to-signal) one in each half
+//!   queue.
+//! - **An answer occupies its send-queue entry until a later completion was polled**, not until it has arrived. So the queue
+//!   can be full although a client has all its answers. `answers` keeps the next ones until the queue pair's next
+//!   completion. A server that does `post_send(…)?` instead loses its fastest clients.
+//! - A client that posts no receives blocks itself only: its answers fill the send queue, then `answers`. Then no receive is
+//!   posted, and its requests wait (RNR).
+//! - Check the length and the content of each request.
 //!
-//! - A slot is in one place: a receive, `answers`, a send, or `free`. So an answer is sent from where its request came
-//!   in, and however many requests a client sends, it has `SLOTS` of memory.
-//! - The answers are unsignaled. The ledger [signals](super::sizing#send-queues-and-how-often-to-signal) one in each
-//!   half queue.
-//! - **An answer holds its place in the send queue until a later completion was polled**, not until the client has it.
-//!   So clients that keep up to `SENDS / 2` requests outstanding find a place; those that keep `SENDS` do not,
-//!   though each answer has arrived: 20 to 270 times among 65,000 requests here, and never with half as many. Then the
-//!   answer waits in `answers` for the next completion of its queue pair. A server that does `post_send(…)?` there
-//!   loses its best clients.
-//! - A client that does not post receives, or is stopped, gets its answers no more: they fill the send queue, then
-//!   `answers`, then there is no receive, and the client waits (RNR). The server keeps no more than its slots, and
-//!   serves the others.
-//! - The length of a request is checked, and what is in it: an error ends this connection alone.
-//!
-//! # A client dies
-//! | noticed by | when |
+//! # A client that dies
+//! | detected by | when |
 //! |---|---|
-//! | its socket, which ends | at once, however its process ended. A client that only keeps silent lives |
-//! | an answer that fails, and flushed receives | while there is traffic; a host that lost power has no other sign |
+//! | the end of its socket | immediately, when its process ends |
+//! | a failed answer, flushed receives | if the server sends. After a host has lost power there is no other sign, except TCP keepalive or a [probe](super::recovery#a-peer-that-has-died) |
 //!
-//! Whichever comes first: the connection is dropped, and its descriptor removed.
-//!
-//! - **Dropping destroys the queue pair**, discards what is outstanding, and gives the entries back, `pending`. To keep
-//!   tokens that are worth something, [`fail`](crate::tracked::TrackedQp::fail), and drop once it [is
+//! - **Dropping the queue pair** destroys it, drops the tokens of outstanding requests and returns its entries, `pending`. To
+//!   get the tokens, [`fail`](crate::tracked::TrackedQp::fail) it, and drop it when it [is
 //!   idle](crate::tracked::TrackedQp::is_idle).
-//! - **`remove_descriptor`**: the set holds a duplicate of the socket. Until it is removed, a client that lives, and
-//!   whose queue pair has failed, does not see that the server has given up.
-//! - **`None`** is what `dispatch` passes for completions that were in the queue before. If a new queue pair has the
-//!   same number, they retire nothing: its ledger is of another [generation](crate::ledger::Generation).
-//! - Nothing here ends the server. `run` returns an error only if the queue or the set has failed:
-//!   [recovery](super::recovery).
+//! - **Remove the descriptor**: the set has a duplicate of the socket, which stays open until then.
+//! - **Completions without a connection** are of removed clients. If a new queue pair has the same number, they retire
+//!   nothing: its ledger has another [generation](crate::ledger::Generation).
+//! - `run` fails only if the queue or the set has failed: see [recovery](super::recovery).
 //!
-//! # Shutting down
-//! `server.set.stop_handle()` goes to another thread or a signal handler, whose
-//! [`stop`](crate::wait_set::StopHandle::stop) makes `run` return. Dropping the server destroys the queue pairs and
-//! closes the sockets. Answers that are not sent yet are lost; a client asks the next server again, so a request that
-//! must not be executed twice has a number ([recovery](super::recovery#what-is-lost-and-what-is-not)).
+//! # Stopping
+//! Give [`set.stop_handle()`](crate::wait_set::WaitSet::stop_handle) to another thread or a signal handler. Answers that were
+//! not sent are lost. A request that must not be executed twice [has a
+//! number](super::recovery#what-is-lost-and-what-is-not).
 //!
-//! # What to test
-//! - **`kill -9`** of a client at work, then one more client than there are entries for: it is served once the server has
-//!   noticed. Of a stopped one (`kill -STOP`), the others must not notice anything.
-//! - **Clients with more requests outstanding than they may have**: their answers come, in order.
-//! - **`RXE_LOOP_STRICT=1`**: the completion queue overruns at exactly its capacity, so a wrong sum is found.
-//! - **`RXE_LOOP_FAULTS="seed=7,spurious=0.3,defer=50us"`**: events without completions, completions that come late.
-//!   `fail=0.0005:RETRY_EXC_ERR` fails connections; clients have to connect again then. The guide to tests of `cq-testing` has
-//!   the others.
+//! # Testing
+//! - `kill -9` a client, then start one more client than there are entries for. `kill -STOP` a client: the others must not
+//!   notice. Send more requests than `RECEIVES` without waiting: all are answered, in order.
+//! - `RXE_LOOP_STRICT=1` overruns a completion queue at exactly its capacity, which finds wrong sums.
+//!   `RXE_LOOP_FAULTS="seed=7,spurious=0.3,defer=50us"` injects spurious events and late completions,
+//!   `fail=0.0005:RETRY_EXC_ERR` failures: see the guide to tests of `cq-testing`.

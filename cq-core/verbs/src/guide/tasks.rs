@@ -1,46 +1,45 @@
-//! A server of tokio: one task polls for all connections, and each connection is a task that awaits its own requests.
+//! A server in tasks of tokio. One task polls the completion queue for all connections. Each connection is a task that
+//! awaits its own requests.
 //!
-//! The client asks for bytes by a SEND, and says where they are to be written. The server WRITEs them there, and SENDs
-//! the answer behind them: on a connection, what is posted later arrives later. Cargo.toml: the feature `tokio` of your
-//! transport, and of tokio itself `macros`, `net`, `rt-multi-thread` and `time`. Only `find`, what the server is for,
-//! is left out. It runs on every device.
+//! This one returns each request. It needs the crates of the [first program](super::first_program) (`cq-verbs` with its feature
+//! `tokio`), `anyhow`, and tokio with `macros`, `net`, `rt-multi-thread`, `signal` and `time`. With clients:
+//! `cargo run -p transport-rxe-loop --features tokio --example tokio_server`.
 //!
 //! ```
-//! use std::collections::HashMap;
 //! use std::future::Future;
 //! use std::os::fd::AsFd;
 //! use std::pin::pin;
-//! use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+//! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use anyhow::{Context as _, bail};
 //! use cq_verbs::budget::{Budget, BudgetedHandle};
 //! use cq_verbs::device::{Device, Slots};
 //! use cq_verbs::setup::{Access, Port};
-//! use cq_verbs::task::{DeviceEvents, Driver, Finished, Handle, Inbox, Pool, PoolSlot, Posted, TaskQp};
-//! use cq_verbs::wr::{RemoteAddr, SendWr};
+//! use cq_verbs::task::{DeviceEvents, Driver, Handle, Inbox, Pool, PoolSlot, TaskQp};
+//! use cq_verbs::wr::SendWr;
 //! use tokio::io::AsyncReadExt;
 //! use tokio::net::{TcpListener, TcpStream};
-//! use tokio::{select, time::timeout};
-//! use tokio::sync::{oneshot, watch};
-//! use tokio::task::JoinSet;
+//! use tokio::{select, task::JoinSet, time::timeout};
 //!
 //! type Failure = anyhow::Error;
+//! type Qp<D> = TaskQp<<D as Device>::Qp, PoolSlot<<D as Device>::Memory>>;
 //!
 //! const CLIENTS: u32 = 64;
 //! /// The requests that a client may have outstanding.
 //! const WINDOW: u32 = 8;
-//! /// Twice the two that each may take: a send holds its place until its completion was polled.
-//! const SENDS: u32 = 2 * 2 * WINDOW;
-//! /// A number, a length, an address and a key. The answer: the number, once the bytes are there.
-//! const REQUEST: usize = 4 * size_of::<u64>();
-//! const BULK: usize = 16 << 10;
-//! /// How long connecting and stopping may take.
-//! const LIMIT: Duration = Duration::from_secs(5);
+//! /// Twice as many: an answer occupies its entry until its completion was polled.
+//! const SENDS: u32 = 2 * WINDOW;
+//! /// The longest message.
+//! const SIZE: usize = 4096;
 //!
-//! type Memory<D> = PoolSlot<<D as Device>::Memory>;
-//! type Qp<D> = TaskQp<<D as Device>::Qp, Memory<D>>;
-//! type Messages<D> = Inbox<<D as Device>::Qp, <D as Device>::Memory>;
+//! # #[cfg(any())]
+//! #[tokio::main]
+//! async fn main() -> Result<(), Failure> {
+//!     let device = transport_rxe_loop::Context::open("loop0")?;
+//!     let listener = TcpListener::bind("0.0.0.0:7471").await?;
+//!     serve(device, listener, async { drop(tokio::signal::ctrl_c().await) }).await
+//! }
+//! # fn main() {}
 //!
 //! /// What all connections share.
 //! struct Shared<D: Device> {
@@ -60,189 +59,131 @@
 //!     let (pd, port) = (device.alloc_pd()?, device.port(1)?);
 //!     let shared = Arc::new(Shared::<D> { pd, port, queue, handle });
 //!     let mut events = DeviceEvents::new(device)?;
+//!     // Dropping the sets aborts their tasks.
 //!     let (mut polling, mut clients) = (JoinSet::from_iter([driver.run()]), JoinSet::new());
-//!     let (stopping, mut stop) = (watch::Sender::new(false), pin!(stop));
+//!     let mut stop = pin!(stop);
 //!     loop {
 //!         select! {
-//!             // The next one waits for entries.
 //!             accepted = listener.accept(), if clients.len() < CLIENTS as usize => {
-//!                 clients.spawn(serve_client(shared.clone(), accepted?.0, stopping.subscribe()));
+//!                 clients.spawn(serve_client(shared.clone(), accepted?.0));
 //!             }
-//!             Some(ended) = clients.join_next() => report(ended?),
+//!             Some(ended) = clients.join_next() => {
+//!                 ended?.unwrap_or_else(|error| eprintln!("a client has failed: {error:#}"));
+//!             }
 //!             event = events.next() => eprintln!("{}", event?),
-//!             Some(ended) = polling.join_next() => {
-//!                 let ended = ended?; // has the queue, so its event is not lost
-//!                 if let Ok(event) = timeout(LIMIT, events.next()).await {
-//!                     eprintln!("{}", event?);
-//!                 }
-//!                 return Err(ended.why.into());
-//!             }
-//!             () = &mut stop => break,
+//!             Some(ended) = polling.join_next() => return Err(ended?.why.into()),
+//!             () = &mut stop => return Ok(()),
 //!         }
 //!     }
-//!     drop(listener);
-//!     stopping.send_replace(true);
-//!     let all = async {
-//!         while let Some(ended) = clients.join_next().await {
-//!             report(ended?);
-//!         }
-//!         Ok(())
-//!     };
-//!     timeout(LIMIT, all).await?
 //! }
 //!
-//! /// Answers a client until its socket ends, or the server stops.
+//! /// Returns each message to its client, until the client closes the socket or dies.
 //! async fn serve_client<D: Device>(
 //!     shared: Arc<Shared<D>>,
 //!     mut socket: TcpStream,
-//!     mut stop: watch::Receiver<bool>,
 //! ) -> Result<(), Failure> {
 //!     let qp = Qp::<D>::create(&shared.pd, &shared.queue, &shared.handle, SENDS, WINDOW).await?;
-//!     timeout(LIMIT, qp.connect_over(&mut socket, &shared.port)).await??;
-//!     let slots = |count: u32, size| Slots::allocate(&shared.pd, count as usize, size, Access::LOCAL_WRITE);
-//!     let messages = Pool::new(slots(WINDOW + SENDS, REQUEST)?);
-//!     let bulk = Pool::new(slots(WINDOW, BULK)?);
-//!     let (mut inbox, mut last) = (Inbox::new(&qp, &messages, WINDOW as usize), None);
+//!     timeout(Duration::from_secs(5), qp.connect_over(&mut socket, &shared.port)).await??;
+//!     let slots = (SENDS + WINDOW) as usize;
+//!     let pool = Pool::new(Slots::allocate(&shared.pd, slots, SIZE, Access::LOCAL_WRITE)?);
+//!     let mut inbox = Inbox::new(&qp, &pool, WINDOW as usize);
 //!     loop {
-//!         select! {
-//!             message = inbox.next() => match message {
-//!                 Ok(message) => last = Some(answer::<D>(&qp, &bulk, message).await?),
-//!                 // A flush is only a consequence.
-//!                 Err(end) => return Err(qp.failure().map_or(end.into(), Failure::from)),
-//!             },
-//!             // It sends nothing there: the client has ended, however it did.
+//!         let message = select! {
+//!             message = inbox.next() => message,
 //!             _ = socket.read_u8() => return Ok(()),
-//!             _ = stop.changed() => break,
-//!         }
-//!     }
-//!     // Those before it have completed, too.
-//!     if let Some(last) = last {
-//!         last.await?;
-//!     }
-//!     Ok(qp.drain().await?)
-//! }
-//!
-//! /// WRITEs what is asked for, and sends the answer behind it, from the slot that the request came in.
-//! async fn answer<D: Device>(
-//!     qp: &Qp<D>,
-//!     bulk: &Pool<D::Memory>,
-//!     message: Finished<Memory<D>>,
-//! ) -> Result<Posted<Memory<D>>, Failure> {
-//!     if message.completed().byte_len() as usize != REQUEST {
-//!         bail!("a request has another length");
-//!     }
-//!     let (mut request, slot) = ([[0; 8]; 4], message.buffer);
-//!     slot.read(request.as_flattened_mut())?;
-//!     let [number, len, addr, rkey] = request.map(u64::from_be_bytes);
-//!     if len > 0 {
-//!         let (data, to) = (bulk.take().await, RemoteAddr { addr, rkey: rkey.try_into()? });
-//!         let sges = [data.part(len.try_into()?)?];
-//!         data.write(&find(number, len as usize))?;
-//!         drop(qp.post_send(SendWr::write(0, &sges, to), data).await?);
-//!     }
-//!     let sges = [slot.part(size_of_val(&number))?];
-//!     Ok(qp.post_send(SendWr::send(0, &sges), slot).await?)
-//! }
-//!
-//! fn report(ended: Result<(), Failure>) {
-//!     if let Err(error) = ended {
-//!         eprintln!("a client: {error:#}");
+//!         };
+//!         // A flushed receive is a consequence; the queue pair has the cause.
+//!         let message = message.map_err(|end| qp.failure().map_or(end.into(), Failure::from))?;
+//!         let (len, slot) = (message.completed().byte_len() as usize, message.buffer);
+//!         let sges = [slot.part(len)?]; // process the request in the slot here
+//!         drop(qp.post_send(SendWr::send(0, &sges), slot).await?);
 //!     }
 //! }
-//!
-//! /// By the number of a request: where its bytes are written to, and who waits for them.
-//! type Pending<D> = HashMap<u64, (Memory<D>, oneshot::Sender<Memory<D>>)>;
-//!
-//! struct Client<D: Device> {
-//!     qp: Qp<D>,
-//!     /// For requests, and for the inbox.
-//!     messages: Pool<D::Memory>,
-//!     /// `WINDOW` slots, so there are no more requests at a time. With LOCAL_WRITE and REMOTE_WRITE.
-//!     bulk: Pool<D::Memory>,
-//!     pending: Mutex<Pending<D>>,
-//! }
-//!
-//! impl<D: Device> Client<D> {
-//!     fn pending(&self) -> MutexGuard<'_, Pending<D>> {
-//!         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-//!     }
-//!
-//!     async fn ask(&self, number: u64, len: usize) -> Result<Vec<u8>, Failure> {
-//!         let (to, message) = (self.bulk.take().await, self.messages.take().await);
-//!         let RemoteAddr { addr, rkey } = to.remote();
-//!         let request = [number, len as u64, addr, rkey.into()].map(u64::to_be_bytes);
-//!         message.write(request.as_flattened())?;
-//!         let (sges, (task, answer)) = ([message.part(REQUEST)?], oneshot::channel());
-//!         // The answer may come before the next line. Nothing is awaited between the two.
-//!         self.pending().insert(number, (to, task));
-//!         if let Err(end) = self.qp.try_post_send(SendWr::send(0, &sges), message) {
-//!             self.pending().remove(&number);
-//!             return Err(end.into());
-//!         }
-//!         let (to, mut data) = (answer.await?, vec![0; len]);
-//!         to.read(&mut data)?;
-//!         Ok(data)
-//!     }
-//!
-//!     /// Passes answers on, until the connection fails.
-//!     async fn dispatch(&self, mut inbox: Messages<D>) -> Result<(), Failure> {
-//!         loop {
-//!             let (message, mut number) = (inbox.next().await?, [0; 8]);
-//!             message.buffer.read(&mut number)?;
-//!             let asked = self.pending().remove(&u64::from_be_bytes(number));
-//!             let (to, task) = asked.context("nobody has asked")?;
-//!             drop(task.send(to)); // returns to the pool if nobody waits: the peer is done with it
-//!         }
-//!     }
-//! }
-//! # fn find(_number: u64, len: usize) -> Vec<u8> { vec![0; len] }
 //! ```
 //!
-//! `serve(Context::open("loop0")?, listener, async { drop(ctrl_c().await) })` starts the server. A smaller one, with
-//! its clients: `cargo run -p transport-rxe-loop --features tokio --example tokio_server`.
-//!
 //! # The server
-//! - **One [`Driver`](crate::task::Driver) for the process**, in a task of its own, with entries for all clients. It
-//!   ends if its queue fails, and then nothing goes on.
-//! - **A queue pair, an [`Inbox`](crate::task::Inbox) and memory for each client**, so one that takes no answers holds
-//!   up itself alone. `create` waits for the entries of a client that is just gone; the server accepts no more than it
-//!   has entries for.
-//! - **A connection ends with its socket**, which ends with the client's process. A wrong length or key fails that
-//!   connection alone.
-//! - **Stopping**: each task ends the answer that it is at, awaits its last send, which completes after all others, and
-//!   [drains](crate::task::TaskQp::drain) its queue pair; `serve` joins them. Requests that were not taken yet are
-//!   lost: the client sees the end of its socket, and asks the next server, by the same number
-//!   ([recovery](super::recovery#what-is-lost-and-what-is-not)).
-//!
-//! | capacity | here | why |
-//! |---|---|---|
-//! | receives | `WINDOW` | one for each request that a client may have outstanding |
-//! | sends | twice those of `WINDOW` answers | a place is free again once the driver has polled its completion; the client may have asked again by then. With half of what a window takes, one post in 17 to 38 [waited](crate::task::TaskQp::post_send) on the loopback; with all of it, or this, none of 780,000 |
-//! | messages | receives and sends | an answer is sent from the slot of its request. With fewer, the inbox has fewer receives posted |
-//! | bulk | `WINDOW` | a WRITE owns a slot until it has completed. With fewer, answers wait for one another |
+//! - **One [`Driver`](crate::task::Driver) for the process**, in a task of its own, with entries for all clients. If its
+//!   completion queue fails, it ends, and every request ends with
+//!   [`NotPolled`](crate::task::RequestError::NotPolled).
+//! - **A queue pair, an [`Inbox`](crate::task::Inbox) and memory for each client**: a client that posts no receives (RNR)
+//!   blocks its own task only. Below `CLIENTS`, `create` waits for the entries of a client that has just ended.
+//! - **The socket** ends with the client's process. If its host loses power, an answer fails, or TCP keepalive ends it.
+//! - **The pool** has a slot for each receive and each send, so all receives stay posted.
+//! - **Long answers**: the request contains a [`RemoteAddr`](crate::wr::RemoteAddr) of the client. The server posts an RDMA
+//!   WRITE to it, then the SEND, which arrives later. This takes two send entries for each request. Check the length
+//!   against your own buffer; a wrong key fails that connection only.
+//! - **Stopping** here aborts the tasks, and answers may be lost. To finish them, notify the tasks by a `watch` channel; each
+//!   awaits the [`Posted`](crate::task::Posted) of its last answer, then [`drain`](crate::task::TaskQp::drain)s, with a time
+//!   limit. Clients [ask again](super::recovery#what-is-lost-and-what-is-not).
 //!
 //! # A client with many requests
-//! Its tasks share a queue pair and one inbox. So a request has a number, the answer repeats it, and a map says who
-//! waits. `dispatch` runs beside those who ask, and never waits for them. When it ends,
-//! [`fail`](crate::task::TaskQp::fail) the queue pair, so that nothing is written any more, and clear `pending`: its
-//! senders are dropped, which tells those who wait.
+//! Tasks that share a queue pair share one inbox. Each request has a number, and the answer begins with it:
+//!
+//! ```
+//! use std::collections::HashMap;
+//! use std::sync::{Arc, Mutex};
+//!
+//! use anyhow::Context as _;
+//! use cq_verbs::device::{DeviceQp, Memory};
+//! use cq_verbs::task::{Inbox, Pool, PoolSlot, TaskQp};
+//! use cq_verbs::wr::SendWr;
+//! use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+//!
+//! /// By the number of a request: its place in the window, and the task that waits.
+//! type Pending = HashMap<u64, (OwnedSemaphorePermit, oneshot::Sender<Vec<u8>>)>;
+//!
+//! struct Client<Q: DeviceQp, M: Memory> {
+//!     qp: TaskQp<Q, PoolSlot<M>>,
+//!     pool: Pool<M>,
+//!     /// A permit for each request that may be outstanding.
+//!     window: Arc<Semaphore>,
+//!     pending: Mutex<Pending>,
+//! }
+//!
+//! impl<Q: DeviceQp, M: Memory> Client<Q, M> {
+//!     async fn ask(&self, number: u64, request: &[u8]) -> anyhow::Result<Vec<u8>> {
+//!         let (permit, slot) = (self.window.clone().acquire_owned().await?, self.pool.take().await);
+//!         let message = [&number.to_be_bytes(), request].concat();
+//!         slot.write(&message)?;
+//!         let (sges, (task, answer)) = ([slot.part(message.len())?], oneshot::channel());
+//!         // The answer may arrive before the next line. There is no await between the two.
+//!         self.pending.lock().unwrap().insert(number, (permit, task));
+//!         if let Err(refused) = self.qp.try_post_send(SendWr::send(0, &sges), slot) {
+//!             self.pending.lock().unwrap().remove(&number);
+//!             return Err(refused.into());
+//!         }
+//!         Ok(answer.await?)
+//!     }
+//!
+//!     /// Passes answers to the tasks that wait, until the connection fails.
+//!     async fn dispatch(&self, mut inbox: Inbox<Q, M>) -> anyhow::Result<()> {
+//!         loop {
+//!             let message = inbox.next().await?;
+//!             let mut answer = vec![0; message.completed().byte_len() as usize];
+//!             message.buffer.read(&mut answer)?;
+//!             let number = answer.first_chunk().context("a short answer")?;
+//!             let asked = self.pending.lock().unwrap().remove(&u64::from_be_bytes(*number));
+//!             drop(asked.context("an unknown number")?.1.send(answer.split_off(8)));
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! `window` has `WINDOW` permits, and the inbox one receive more: a permit is free before the receive is posted again.
+//! `dispatch` runs in a task of its own. When it ends, [`fail`](crate::task::TaskQp::fail) the queue pair and clear
+//! `pending`, which ends the waiting tasks.
 //!
 //! # Futures that are dropped
-//! By `select!`, a timeout, the end of a task. [The table](super::events#tasks) has what each leaves behind. Here:
+//! `select!`, a timeout and an aborted task drop futures. Each method documents its cancel safety. Here:
 //!
-//! | future | afterwards |
+//! | future | effect |
 //! |---|---|
-//! | `inbox.next()`, when the socket or the stop comes first | it has taken nothing |
-//! | the request of an answer, which nobody awaits | it owns its slot until it has completed. So `drop(qp.post_send(…).await?)` is right |
-//! | `answer`, when stopping takes longer than `LIMIT` | a WRITE may be posted without the SEND behind it: its connection ends, too |
-//! | `ask`, while it waits for the answer | `pending` owns the slot, since the peer still writes there, and no request of this side keeps it ([`PoolSlot::remote`](crate::task::PoolSlot::remote)). The answer returns it to the pool |
-//! | `ask`, between the map and the queue | nothing is awaited there: that is why it is `try_post_send` |
-//! | [`TaskQp::receive`](crate::task::TaskQp::receive), under a timeout for an answer | the receive takes the next message, which is lost. So all receives are the inbox's |
+//! | the `Posted` of an answer | the slot returns to the pool once the send has completed |
+//! | `ask` | `pending` keeps the permit until the answer has arrived. If the peer [writes to a slot](crate::task::PoolSlot::remote), keep the slot there, too |
+//! | [`TaskQp::receive`](crate::task::TaskQp::receive) | the receive takes the next message, which is lost: use the inbox for all receives |
 //!
-//! # What to test
-//! - **Dropped futures**: `timeout(Duration::from_micros(n % 1000), client.ask(n, len))` for many `n`, and each answer
-//!   compared. At the end all slots of `bulk` are [available](crate::task::Pool::available) again.
-//! - **A client that is killed** at work, and then one more than there are entries for. With one that is stopped (`kill
-//!   -STOP`), the others go on, and `serve` returns after `LIMIT`.
-//! - **A wrong length, a wrong key**: the connection ends, and `report` says why.
-//! - **`RXE_LOOP_STRICT=1`**, and `RXE_LOOP_FAULTS="seed=7,spurious=0.3,defer=50us"`: the guide to tests of `cq-testing`.
+//! # Testing
+//! - Drop futures: `timeout(Duration::from_micros(n % 1000), client.ask(n, …))` for many `n`. At the end all permits and
+//!   [slots](crate::task::Pool::available) are available again.
+//! - Kill a client, then start more clients than there are entries for. `kill -STOP` a client: the others continue.
+//! - Test strictly and with faults, as the [server](super::server#testing).

@@ -53,10 +53,10 @@ impl<Q: DeviceQp, M: Memory> Inbox<Q, M> {
     }
 
     /// Returns the next message, in the order of arrival, and waits until there is one. Before it waits, it posts a
-    /// receive for each that was taken. If the pool has no slot for one, it goes on with those that are posted; if none
+    /// receive for each that was taken. If the pool has no slot for one, it continues with those that are posted; if none
     /// is, it waits for a slot.
     ///
-    /// A task that waits for a slot while it holds all of the pool itself, in messages that it has taken, waits for ever.
+    /// A task that waits for a slot while it holds all of the pool itself, in messages that it has taken, is never woken.
     ///
     /// # Cancel safety
     /// This method is cancel safe. If the future is dropped before it is ready, it has taken no message.

@@ -74,7 +74,7 @@ impl<M: Memory> Pool<M> {
 
     /// Takes a slot, and waits until one is free. It holds what it held before.
     ///
-    /// A task that waits while it holds [requests](super::Posted) which have completed waits for ever if all slots are
+    /// A task that waits while it holds [requests](super::Posted) which have completed is never woken if all slots are
     /// theirs: await or drop them before.
     ///
     /// # Cancel safety

@@ -27,7 +27,7 @@ use crate::wr::{RecvWr, SendWr, Sge};
 ///
 /// Dropping destroys the queue pair, then drops the tokens of outstanding requests, and gives back what is reserved. If the
 /// device [can't end](Post::quiesce) the use of their buffers, as the loopback while a peer's process is suspended in the
-/// middle of a message, it leaks the tokens and keeps the reservations for ever.
+/// middle of a message, it leaks the tokens and keeps the reservations permanently.
 ///
 /// ```
 /// use cq_core::transport::CqKey;

@@ -30,6 +30,75 @@ fn aliases(at: &Path, found: &mut BTreeSet<String>) {
     found.extend(text.lines().filter(declares).flat_map(|line| names(line, '"')));
 }
 
+/// What newcomers type into the search of the documentation. It finds names of items that have the word as a part, and
+/// aliases, whatever their case.
+const WORDS: [&str; 36] = [
+    "cm",
+    "rdma_cm",
+    "SRQ",
+    "GID",
+    "RNR",
+    "epoll",
+    "RTIC",
+    "embassy",
+    "mbuf",
+    "rte_ring",
+    "NVMe",
+    "keepalive",
+    "RoCE",
+    "soft_roce",
+    "iWARP",
+    "inline",
+    "SGE",
+    "QP",
+    "CQ",
+    "MR",
+    "PD",
+    "AH",
+    "ibv_poll_cq",
+    "ibv_post_send",
+    "ibv_create_cq",
+    "rdma_resolve_addr",
+    "tokio",
+    "no_std",
+    "interrupt",
+    "DMA",
+    "fork",
+    "overrun",
+    "LD_PRELOAD",
+    "timeout",
+    "retry",
+    "flush",
+];
+
+/// The aliases and the names of public items in a file or directory, a line each, in lower case.
+fn found_by_search(at: &Path, found: &mut Vec<String>) {
+    if at.is_dir() {
+        fs::read_dir(at).unwrap().for_each(|entry| found_by_search(&entry.unwrap().path(), found));
+        return;
+    }
+    let text = fs::read_to_string(at).unwrap().to_lowercase();
+    let lines = text.lines().map(str::trim_start);
+    let is_found = |line: &&str| line.contains("[doc(alias") || line.starts_with("pub ");
+    found.extend(lines.filter(is_found).map(|line| line.split(" -> ").next().unwrap().to_owned()));
+}
+
+#[test]
+fn what_newcomers_look_for_is_found() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    SOURCES.iter().for_each(|source| found_by_search(&here.join(source), &mut found));
+    for word in WORDS {
+        let alias = format!("\"{}\"", word.to_lowercase());
+        let is_alias = |line: &String| line.contains(&alias);
+        let is_name = |line: &String| {
+            let name = line.split(['(', ':', '<', '{', ';']).next().unwrap();
+            name.starts_with("pub ") && name.contains(&word.to_lowercase())
+        };
+        assert!(found.iter().any(|line| is_alias(line) || is_name(line)), "{word}");
+    }
+}
+
 #[test]
 fn every_function_of_c_that_has_a_counterpart_is_an_alias_of_it() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

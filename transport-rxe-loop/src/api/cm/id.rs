@@ -81,7 +81,7 @@ impl CmId {
         step(&mut all, self.key).map_err(errno)
     }
 
-    /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. An unspecified address stands for all
+    /// Binds it to a local address, with port 0 to any port: `rdma_bind_addr`. An unspecified address covers all
     /// addresses of its family; ::, without [`IdOption::AfOnly`](super::IdOption::AfOnly), for those of both.
     ///
     /// # Errors
@@ -101,6 +101,7 @@ impl CmId {
     /// # Errors
     /// EINVAL: it is neither new nor bound alone; or one of the two addresses is of IPv4, and the other of IPv6. Those of
     /// [`bind`](Self::bind), for either address. Nothing has changed.
+    #[doc(alias = "rdma_resolve_addr")]
     pub fn resolve_addr(&self, from: Option<SocketAddr>, to: SocketAddr) -> Result<(), Errno> {
         self.with(|all, key| {
             let id = all.id(key)?;
@@ -135,6 +136,7 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: the address is not resolved, or the route is.
+    #[doc(alias = "rdma_resolve_route")]
     pub fn resolve_route(&self) -> Result<(), Errno> {
         self.with(|all, key| all.resolve(key, Call::ResolveRoute))
     }
@@ -144,7 +146,7 @@ impl CmId {
     ///
     /// # Errors
     /// EINVAL: it is neither new nor bound alone. EADDRINUSE, EADDRNOTAVAIL: it shares its port. EMFILE, ENFILE: there is no
-    /// descriptor. EACCES, ENOSPC: the system allows no file more beside the fabric's.
+    /// descriptor. EACCES, ENOSPC: the system allows no further file next to the fabric's.
     pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
         self.with(|all, key| {
             if all.id(key)?.state == State::Idle {

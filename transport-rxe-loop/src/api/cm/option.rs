@@ -13,7 +13,7 @@ use crate::protocol::cm::Call;
 /// | `Tos` | RDMA_OPTION_ID_TOS | 1 byte | 0 | everywhere | the traffic class of the path, and of the queue pair that goes to RTR after that |
 /// | `AckTimeout` | RDMA_OPTION_ID_ACK_TIMEOUT | 1 byte, 0 to 31 | 19: 2.15 s | everywhere, of reliable connections | the [timeout](crate::QpAttr::timeout) of the queue pair that goes to RTS after that |
 /// | `ReuseAddr` | RDMA_OPTION_ID_REUSEADDR | 4 bytes | no | unless it listens; cleared, before it is bound | several that all have it can be bound to one address. Of those none can listen while another one is bound there: EADDRINUSE, or at an unspecified address EADDRNOTAVAIL. One that listens has it no more |
-/// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | of IPv4 yes, of IPv6 as `net.ipv6.bindv6only` has it | until it listens, or resolves an address | an unspecified address stands for those of its family alone. Two of different families that both have it can be bound to one port |
+/// | `AfOnly` | RDMA_OPTION_ID_AFONLY | 4 bytes | of IPv4 yes, of IPv6 as `net.ipv6.bindv6only` has it | until it listens, or resolves an address | an unspecified address covers its own family alone. Two of different families that both have it can be bound to one port |
 ///
 /// Everything else is refused: with EINVAL a value of another size, one that a queue pair would refuse, or an option where it
 /// can't be set; with ENOSYS another option or level, RDMA_OPTION_IB_PATH among them, as there is one path.
@@ -37,7 +37,7 @@ pub enum IdOption {
     AckTimeout(AckTimeout),
     /// Whether others may be bound to its address.
     ReuseAddr(bool),
-    /// Whether an unspecified address stands for its own family alone.
+    /// Whether an unspecified address covers its own family alone.
     AfOnly(bool),
 }
 

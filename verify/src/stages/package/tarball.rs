@@ -1,6 +1,6 @@
 //! What is in a package: the files that go with every library, and nothing that is looked for outside.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use walkdir::WalkDir;
@@ -50,13 +50,27 @@ fn included(text: &str) -> impl Iterator<Item = &str> {
     BEFORE.into_iter().flat_map(after).filter_map(|rest| Some(rest.split_once('"')?.0))
 }
 
-/// What cargo warned of when it packed: files that it left out, names that it does not know. That there is no address of a
-/// repository is known.
+/// The package of this name and version below the folder where cargo makes packages: where exactly, depends on cargo.
+pub fn find(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    let file = format!("{name}.crate");
+    for entry in WalkDir::new(folder) {
+        let entry = entry?;
+        if entry.file_name().to_str() == Some(&file) {
+            return Ok(entry.into_path());
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("cargo made no {file}")))
+}
+
+/// What cargo warned of when it packed: files that it left out, names that it does not know. Not that there is no address of
+/// a repository, that nothing is uploaded, or that this version was published: each version is, until the next one begins.
 pub fn warnings(output: &str) -> Vec<String> {
-    const KNOWN: &str = "manifest has no documentation, homepage or repository";
+    const KNOWN: [&str; 2] =
+        ["manifest has no documentation, homepage or repository", "aborting upload due to dry run"];
+    let is_published = |it: &str| it.starts_with("crate ") && it.contains(" already exists on ");
     let warnings = output.lines().filter_map(|line| line.strip_prefix("warning: "));
-    let new = warnings.filter(|warning| *warning != KNOWN);
-    new.map(|warning| format!("cargo package warns: {warning}")).collect()
+    let new = warnings.filter(|it| !KNOWN.contains(it) && !is_published(it));
+    new.map(|warning| format!("cargo publish warns: {warning}")).collect()
 }
 
 #[cfg(test)]
@@ -91,8 +105,22 @@ mod tests {
     }
 
     #[test]
+    fn a_package_is_found_where_cargo_made_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "one-1.0.0";
+        assert!(find(folder.path(), name).unwrap_err().to_string().contains("no one-1.0.0.crate"));
+        let made = folder.path().join("tmp-crate");
+        fs::create_dir(&made).unwrap();
+        fs::write(made.join("other-1.0.0.crate"), "").unwrap();
+        fs::write(made.join("one-1.0.0.crate"), "").unwrap();
+        assert_eq!(find(folder.path(), name).unwrap(), made.join("one-1.0.0.crate"));
+    }
+
+    #[test]
     fn a_warning_of_cargo_is_a_fault_unless_it_is_known() {
-        let known = "warning: manifest has no documentation, homepage or repository\n";
+        let known = "warning: manifest has no documentation, homepage or repository\n\
+                     warning: crate one@1.0.0 already exists on crates.io index\n\
+                     warning: aborting upload due to dry run\n";
         assert!(warnings(known).is_empty());
         let other = "warning: ignoring test `engine` as `tests/engine/main.rs` is not included\n";
         assert_eq!(warnings(&[known, other].concat()).len(), 1);
