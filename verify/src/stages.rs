@@ -201,14 +201,14 @@ pub static STAGES: [Stage; 23] = [
         .why("items, auto traits and foreign crates' versions change unnoticed")
         .misses("what is behind a signature; features in pairs")
         .packages(&[libibverbs::PACKAGES]),
-    Stage::new("doc", 70, doc::run)
+    Stage::new("doc", 110, doc::run)
         .shows("the documentation builds without a warning, by default and as docs.rs renders it; its links and those of all pages resolve; what is read first is short")
         .why("links break when names change")
         .long("that of private modules, too")
         .shares(&[Shared::Verbs])
         .packages(&[libibverbs::PACKAGES]),
-    Stage::new("readme", 150, readme::run)
-        .shows("the README's commands succeed, and print what it shows")
+    Stage::new("readme", 200, readme::run)
+        .shows("the README's examples of a terminal and the programs of its tables succeed, and print what it shows")
         .why("they are the first thing that a user tries")
         .long("transport-verbs with libclang from PyPI, as on Debian 13")
         .shares(&[Shared::Debug])

@@ -170,8 +170,8 @@
 //! ```
 //!
 //! - An interrupt in between finds no producer. Pend it afterwards, so that its handler pushes what was finished meanwhile.
-//! - The transfers after the last one that was polled were dropped. Their results are lost if the handler frees a descriptor before it
-//!   pushes.
+//! - The transfers between the last one polled before the restart and the first one after it were dropped. Their results are lost
+//!   if the handler frees a descriptor before it pushes.
 //! - Keep both sides of a queue and of a flag: a dropped one can't be given back. Those of a flag
 //!   [reunite](crate::channel::Raiser::reunite), too.
 //!

@@ -37,6 +37,8 @@
 //!   by TCP.
 //! - **fio** with `--verb=send` requests no RNR retries: it may report "RNR retry counter exceeded", and hang.
 //! - **async-rdma**, as other programs that rely on Soft-RoCE's behaviour: `RXE_LOOP_IMITATE=rxe`.
+//! - **cmtime**: a connection has a descriptor in each process, so `cmtime -c 1000` needs `ulimit -n 4096`.
+//! - **ruapc-rdma** asks the kernel for GIDs; with its feature `ibv-query-gid-ex` it asks libibverbs alone.
 //! - Programs that look for devices in /sys, or by `rdma link`, find none.
 //!
 //! # Loading

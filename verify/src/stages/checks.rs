@@ -3,13 +3,13 @@
 use std::env;
 use std::fs;
 
-use super::{STAGES, Stage};
+use super::{PATIENCE, STAGES, Stage};
 
 const HEAD: &str = "\
 # What is checked on every commit
 
 `cargo verify` runs these stages, `cargo verify --long` with more in each. Budgets are for two processors; a stage is killed
-after four times its own.
+after PATIENCE times its own.
 
 | stage | passes if | why | does not show | `--long` adds | budget, s |
 |---|---|---|---|---|---|
@@ -27,7 +27,8 @@ fn row(stage: &Stage) -> String {
 fn the_page_is_what_the_table_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/CHECKS.md");
     let rows: String = STAGES.iter().map(row).collect();
-    let page = format!("{HEAD}{rows}{FOOT}");
+    let head = HEAD.replace("PATIENCE", &PATIENCE.to_string());
+    let page = format!("{head}{rows}{FOOT}");
     if env::var_os("UPDATE_CHECKS").is_some() {
         fs::write(path, &page).unwrap();
     }

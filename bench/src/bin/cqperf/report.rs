@@ -161,7 +161,7 @@ const CELLS: &[(&str, &str, Cell)] = &[
 ];
 
 /// The columns that jobs do without, to fit into a terminal.
-const OF_SIZES: [&str; 2] = ["iterations", "MB/s"];
+const OF_SIZES: [&str; 3] = ["iterations", "max", "MB/s"];
 
 fn count(number: u64) -> String {
     HumanCount(number).to_string()

@@ -104,6 +104,7 @@
 //!
 //! - [`QueueSet`](crate::queue_set) and [`WaitSet`](crate::wait_set) serve the queues in turn.
 //! - [`Router`](cq_core::channel::route) keeps the events of the others while the program waits for one.
+//! - A loop of its own polls and arms all queues of the channel before it sleeps, or those that the events name.
 //! - [`wait`](cq_core::cq::CompletionQueue::wait) alone is for a channel of one queue. It fails with
 //!   [`OtherQueue`](cq_core::transport::WaitError::OtherQueue) if it takes the event of another, which must then be polled,
 //!   and with [`WrongChannel`](cq_core::transport::WaitError::WrongChannel) on a channel that does not serve the queue,
@@ -113,6 +114,7 @@
 //! - **Solicited:** a queue that is armed for [`Notify::Solicited`](cq_core::transport::Notify::Solicited) raises its event
 //!   at a receive whose sender has marked it ([`solicited`](crate::wr::SendWr::solicited)), and at any failure, never at a
 //!   successful send ([N3](cq_core::contract#n3)). Mark the last message of a burst.
+//!   It does not weaken an earlier arming for any completion ([N4](cq_core::contract#n4)).
 //! - **Moderation:** [`moderate`](crate::device::DeviceCq::moderate) delays an event until a number of completions or a time,
 //!   whichever comes first; a failure raises it at once ([N12](cq_core::contract#n12)). It costs latency.
 //! - **Spinning:** [`set_spin`](crate::wait_set::WaitSet::set_spin) polls before it sleeps.

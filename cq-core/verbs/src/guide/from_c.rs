@@ -55,7 +55,7 @@
 //!   [`QpState`](crate::setup::QpState). The mask of [`QpAttr`](crate::setup::QpAttr) is the attributes that were set.
 //! - **Registering the program's memory is `unsafe`**, since the device may write to it at any time. Memory that the device
 //!   [allocates](crate::device::DevicePd::allocate) is safe: it is accessed by copies.
-//! - **An overrun fails polls permanently**, after the stored completions ([O3](cq_core::contract#o3)), beside the
+//! - **An overrun fails polls permanently**, after the stored completions ([O3](cq_core::contract#o3)), in addition to the
 //!   asynchronous event.
 //!
 //! # Return values

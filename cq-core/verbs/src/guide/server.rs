@@ -25,6 +25,7 @@
 //! # #[cfg(any())]
 //! fn main() -> Result<(), Failure> {
 //!     let device = transport_rxe_loop::Context::open("loop0")?;
+//!     let _ = std::fs::remove_file("/tmp/echo.socket"); // of an earlier run
 //!     let listener = UnixListener::bind("/tmp/echo.socket")?;
 //!     Server::new(&device)?.run(&listener, &mut |request| Ok(*request))
 //! }

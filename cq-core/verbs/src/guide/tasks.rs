@@ -169,8 +169,9 @@
 //! }
 //! ```
 //!
-//! `window` has `WINDOW` permits, and the inbox one receive more: a permit is free before the receive is posted again.
-//! `dispatch` runs in a task of its own. When it ends, [`fail`](crate::task::TaskQp::fail) the queue pair and clear
+//! `window` has `WINDOW` permits, and the inbox `WINDOW + 1` receives: a permit is free before the receive is posted again.
+//! The queue pair has `2 * WINDOW` sends, since a send occupies its entry until its completion was polled, and the pool a
+//! slot for each receive and each send: with fewer, `ask` waits without an end, or is refused with QueueFull. `dispatch` runs in a task of its own. When it ends, [`fail`](crate::task::TaskQp::fail) the queue pair and clear
 //! `pending`, which ends the waiting tasks.
 //!
 //! # Futures that are dropped

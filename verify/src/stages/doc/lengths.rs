@@ -19,7 +19,7 @@ const FRONT: usize = 60;
 pub fn faults<'a>(root: &Path, crates: impl Iterator<Item = &'a Path>) -> io::Result<Vec<String>> {
     let mut faults = Vec::new();
     for (page, lines, words) in PAGES {
-        let text = fs::read_to_string(root.join(page))?;
+        let text = fs::read_to_string(root.join(page)).map_err(|why| named(page, &why))?;
         faults.extend(too_many(page, "lines", text.lines().count(), lines));
         faults.extend(too_many(page, "words", text.split_whitespace().count(), words));
     }
@@ -28,7 +28,7 @@ pub fn faults<'a>(root: &Path, crates: impl Iterator<Item = &'a Path>) -> io::Re
             match fs::read_to_string(folder.join(file)) {
                 Ok(text) => Ok(Some(text.lines().filter(is_counted).count())),
                 Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(why) => Err(why),
+                Err(why) => Err(named(file, &why)),
             }
         };
         let readme = count("README.md", |_| true)?;
@@ -40,6 +40,10 @@ pub fn faults<'a>(root: &Path, crates: impl Iterator<Item = &'a Path>) -> io::Re
         }
     }
     Ok(faults)
+}
+
+fn named(page: &str, why: &io::Error) -> io::Error {
+    io::Error::new(why.kind(), format!("{page}: {why}"))
 }
 
 fn too_many(page: &str, of: &str, found: usize, most: usize) -> Option<String> {
