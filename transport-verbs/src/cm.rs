@@ -26,13 +26,17 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use transport_verbs::cm;
+//! # use transport_verbs::{Access, RecvWr, cm};
 //! # let limit = Duration::from_secs(5);
 //! let mut listener = cm::Listener::bind("0.0.0.0:7471".parse()?)?;
-//! let request = listener.accept(limit)?;
+//! let mut request = listener.accept(limit)?;
 //! let context = request.device().open()?;
+//! let pd = context.alloc_pd()?;
 //! let cq = context.cq(16).create()?;
-//! let mut qp = context.alloc_pd()?.qp(&cq).create()?;
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//! let mut qp = pd.qp(&cq).create()?;
+//! request.init(&mut qp)?;
+//! qp.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?; // before the peer can send
 //! let connection = request.accept(&mut qp, b"welcome", limit)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -127,7 +127,8 @@ impl Context {
         self.raw.attributes
     }
 
-    /// Queries a port, with the GID that most likely reaches peers. Ports are numbered from 1.
+    /// Queries a port, with the GID that most likely reaches peers: on RoCE one of RoCE v2, and of IPv4 if there is one; on
+    /// InfiniBand the first. [`port_with_gid`](Self::port_with_gid) takes another. Ports are numbered from 1.
     ///
     /// # Errors
     /// There is no such port, or it has no GID yet.

@@ -33,17 +33,22 @@
 //! /// The other side.
 //! fn serve<I: Identifier>(addr: SocketAddr) -> Result<(), Box<dyn Error>> {
 //!     let mut listener = cm::Listener::<I>::bind(addr)?;
-//!     let request = listener.accept(LIMIT)?;
+//!     let mut request = listener.accept(LIMIT)?;
 //!     let context = request.device().open()?;
+//!     let pd = context.alloc_pd()?;
 //!     let cq = context.cq(16).create()?;
-//!     let mut qp = context.alloc_pd()?.qp(&cq).create()?;
+//!     let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//!     let mut qp = pd.qp(&cq).create()?;
+//!     request.init(&mut qp)?;
+//!     qp.post_recv(&[RecvWr::new(1, &[region.sge(..64)?])])?; // before the peer can send
 //!     let mut connection = request.accept(&mut qp, b"welcome", LIMIT)?;
 //!     // …
 //!     Ok(connection.wait_disconnected(LIMIT)?)
 //! }
 //! ```
 //!
-//! A transport has these types and functions for its own [`Identifier`], under the same names: `transport_verbs::cm`.
+//! A transport has these types and functions for its own [`Identifier`], under the same names: `transport_verbs::cm`, and `transport_rxe_loop::cm`,
+//! whose example `by_address` is a whole program.
 //!
 //! Both sides take the same steps: the address or the connection request determines the device; the program creates its
 //! objects on that device, with the ordinary API; then the queue pair is connected. An open context of the device can

@@ -136,7 +136,8 @@
 //! ## Connections: librdmacm
 //! [`cm`](crate::cm) connects by IP address: `transport_verbs::cm` through librdmacm, `transport_rxe_loop::cm` without. Each
 //! call has a time limit and takes its events itself. The loopback's `EventChannel` and `CmId` have the asynchronous calls.
-//! `cargo run -p transport-verbs --example cm_echo`. Over a socket, without a connection manager:
+//! A program: `cargo run -p transport-rxe-loop --example by_address`; between hosts `cm_echo` of `transport-verbs`, with
+//! `--listen` and `--connect`. Over a socket, without a connection manager:
 //! [`exchange`](crate::exchange).
 //!
 //! | C | here |
@@ -147,6 +148,7 @@
 //! | `id->verbs`, `rdma_get_devices`, `rdma_free_devices` | `Route::device().open()`; `devices()` |
 //! | `rdma_create_qp`, `rdma_create_qp_ex`, `rdma_destroy_qp`, `rdma_init_qp_attr` | `create_qp`; `Route::init`, `Request::init` |
 //! | `rdma_connect`, `rdma_establish` | `Route::connect` |
+//! | `struct rdma_conn_param` | `Route::connect` and `Request::accept` have no limit of RNR retries; other parameters by the loopback's `CmId::connect`, or without `cm` by [`connect`](crate::device::DeviceQp::connect) |
 //! | `rdma_bind_addr`, `rdma_listen`, `rdma_get_request` | `Listener::bind`, `Listener::accept` |
 //! | `rdma_accept`, `rdma_reject` | `Request::accept`, `Request::reject` |
 //! | `rdma_disconnect` | `Connection::disconnect` |

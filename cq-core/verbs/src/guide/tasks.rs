@@ -171,7 +171,10 @@
 //!
 //! `window` has `WINDOW` permits, and the inbox `WINDOW + 1` receives: a permit is free before the receive is posted again.
 //! The queue pair has `2 * WINDOW` sends, since a send occupies its entry until its completion was polled, and the pool a
-//! slot for each receive and each send: with fewer, `ask` waits without an end, or is refused with QueueFull. `dispatch` runs in a task of its own. When it ends, [`fail`](crate::task::TaskQp::fail) the queue pair and clear
+//! slot for each receive and each send: with fewer, `ask` waits without an end, or is refused with QueueFull.
+//!
+//! `dispatch` runs in a task of its own, and another one reads the socket to its end: a queue pair that only receives does
+//! not notice that the server has died. When either ends, [`fail`](crate::task::TaskQp::fail) the queue pair and clear
 //! `pending`, which ends the waiting tasks.
 //!
 //! # Futures that are dropped
