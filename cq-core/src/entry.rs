@@ -54,6 +54,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The example `nvme` of the repository has a driver and a controller, with commands of 64 bytes and completions of 16.
+//!
 //! # Generations
 //! There is no producer index: a slot shows by its generation whether its entry is published. That is the number of the
 //! ring's round in which the entry was written, in as many bits as there are, with the highest one set, so that it differs

@@ -2,5 +2,5 @@
 //!
 //! - [`firmware`]: `no_std` with an interrupt and a static queue, for a main loop, embassy or RTIC.
 
-#[doc(alias("DMA", "embassy", "interrupt", "no_std", "RTIC"))]
+#[doc(alias("DMA", "embassy", "flash", "interrupt", "IRQ", "ISR", "no_std", "RTIC", "WFI"))]
 pub mod firmware;

@@ -30,7 +30,8 @@
 //! `build.rs` lists it. A case assumes only what the contract guarantees: the order within one queue, not across queues;
 //! the capacities that the device reports; that an expected completion or event arrives before a deadline.
 //!
-//! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. A case that fails then is a bug of the
+//! To add a transport with the traits of [`cq_verbs::device`], implement `Transport` of `verify/src/adapter.rs`, which makes it a
+//! [`Device`], and name it in [`TRANSPORTS`]. A case that fails then is a bug of the
 //! transport, assumes too much, or needs a row in `verify/DEVIATIONS.md`, which says what the device does instead, and
 //! why. If such a case tests other behavior as well, split it.
 

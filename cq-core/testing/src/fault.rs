@@ -1,4 +1,4 @@
-//! Fault injection for any transport. The same seed gives the same faults.
+//! Fault injection for any transport of completions ([`Wc`](cq_core::wc::Wc)). The same seed gives the same faults.
 //!
 //! This tests a consumer loop with late and reordered completions, and with spurious and duplicate events:
 //!

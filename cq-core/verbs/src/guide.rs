@@ -15,7 +15,7 @@
 pub mod events;
 pub mod first_program;
 pub mod from_c;
-#[doc(alias("DPDK", "mbuf", "rte_ring"))]
+#[doc(alias("backpressure", "DPDK", "mbuf", "mempool", "rte_mbuf", "rte_ring"))]
 pub mod poll_mode;
 #[doc(alias = "keepalive")]
 pub mod recovery;

@@ -31,6 +31,13 @@ pub enum Style {
     Sizes,
 }
 
+impl Style {
+    /// Whether a table with a row for each outcome has this column.
+    fn shows(self, column: &str) -> bool {
+        !column.is_empty() && (self == Self::Sizes || !OF_SIZES.contains(&column))
+    }
+}
+
 impl Report<'_> {
     /// What all outcomes have in common.
     pub fn heading(&self) -> String {
@@ -57,21 +64,27 @@ impl Report<'_> {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_FULL_CONDENSED);
         let named = |text: &str| text.replace("{latency}", first.job.op.latency_is());
-        let left = usize::from(self.style != Style::Sizes);
         if self.style == Style::One {
             let rows = CELLS.iter().filter(|(name, ..)| !name.is_empty());
             table.set_header([String::new(), first.job.to_string()]);
             table.add_rows(rows.map(|(name, _, value)| [named(name), value(first)]));
         } else {
-            let of = |job: &Outcome| (left > 0).then(|| job.job.to_string());
-            let is_shown = |column| left == 0 || !OF_SIZES.contains(column);
-            let columns = || CELLS.iter().filter(move |(_, it, _)| !it.is_empty() && is_shown(it));
+            let columns = || CELLS.iter().filter(|(_, column, _)| self.style.shows(column));
             let header = columns().map(|(_, column, _)| named(column));
-            table.set_header((0..left).map(|_| String::new()).chain(header));
-            let row = |job| of(job).into_iter().chain(columns().map(move |(.., value)| value(job)));
-            table.add_rows(outcomes.iter().map(row));
+            let cells = |outcome| columns().map(move |(.., value)| value(outcome));
+            if self.style == Style::Jobs {
+                let row = |outcome: &Outcome| {
+                    [outcome.job.to_string()].into_iter().chain(cells(outcome)).collect::<Vec<_>>()
+                };
+                table.set_header([String::new()].into_iter().chain(header));
+                table.add_rows(outcomes.iter().map(row));
+            } else {
+                table.set_header(header);
+                table.add_rows(outcomes.iter().map(cells));
+            }
         }
-        for column in table.column_iter_mut().skip(left) {
+        let names = usize::from(self.style != Style::Sizes);
+        for column in table.column_iter_mut().skip(names) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let unverified = outcomes.iter().find(|outcome| verdict(outcome) != "verified");

@@ -1,5 +1,6 @@
 //! Testing a data plane with what goes wrong seldom: failures, late completions, overruns, spurious events, peers that are killed.
-//! All tests are reproducible. The first three tools are in this crate; the others run unchanged programs on the loopback:
+//! A seed reproduces the faults, not the times. The first three tools are in this crate; the others run unchanged programs on the
+//! loopback:
 //!
 //! | tool | finds |
 //! |---|---|
@@ -8,7 +9,7 @@
 //! | [`rules`](crate::rules) | a transport, a software queue or an entry of your own that breaks rules of polling, arming or overrun |
 //! | `RXE_LOOP_FAULTS` | the same, and buffers that are reused too early, peers that stop, overruns |
 //! | `RXE_LOOP_STRICT=1` | what works on the loopback alone: queues that are too small, expected orders and times |
-//! | `RXE_LOOP_IMITATE=rxe` | what fails on Linux' Soft-RoCE, where it deviates from the contract |
+//! | `RXE_LOOP_IMITATE=rxe` | what fails on Linux' Soft-RoCE |
 //! | `RXE_LOOP_LINK_LAYER=ethernet` | what works on InfiniBand alone: paths without a global route, a fixed GID index |
 //! | killed processes | waits without a deadline, state that is lost with a connection |
 //!
@@ -23,8 +24,8 @@
 //! test), a full send queue (`.on_send(Err(WrError::QueueFull))`), an overrun.
 //!
 //! # Injected faults
-//! A [`FaultInjector`](crate::fault::FaultInjector) wraps any transport. The same seed gives the same faults, so a test runs many seeds,
-//! and prints the one that failed:
+//! A [`FaultInjector`](crate::fault::FaultInjector) wraps any transport of completions (`Wc`). The same seed gives the same faults, so
+//! a test runs many seeds, and prints the one that failed:
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -54,7 +55,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Below the injector nothing has failed: bytes were moved, and the peer sees no failure. The loopback injects such failures:
+//! Below the injector nothing has failed, and the peer sees no failure. The loopback injects such failures:
 //!
 //! # Faults of the loopback
 //! In the environment, for unchanged programs, or by `OpenOptions::faults`:
@@ -74,13 +75,23 @@
 //! | `spurious=0.3` | takes an event for a completion (the guide `events` of `cq-verbs`) |
 //!
 //! A fault comes with a probability, or by `#9` at the ninth request of each queue pair. One seed gives every process the same faults.
-//! `Context::injected` counts them: a test should check that there were some. `Faults` of `transport-rxe-loop` describes each.
+//! `Context::injected` counts them: check that there were some. `Faults` of `transport-rxe-loop` describes each.
+//!
+//! The first opening of a fabric decides for its process, even after it was closed: a second seed has no effect. Give each seed a
+//! fabric, which keeps its memory (53 MiB by default) until the process ends:
+//!
+//! ```rust,ignore
+//! let fabric = format!("test-{seed}-{}", std::process::id());
+//! let faults = Faults::seeded(seed).fail(When::chance(0.1), WcStatus::RETRY_EXC_ERR);
+//! let options = OpenOptions::new().fabric(&fabric).limits(Limits::default().bytes(6 << 20));
+//! let context = options.faults(faults).open("loop0")?;
+//! ```
 //!
 //! # Strictly
-//! The loopback is faster and more regular than hardware. It forgives a completion queue that is too small, a receive that is posted
-//! again before its completion is polled, a buffer that is reused right after posting. With `RXE_LOOP_STRICT=1` or `OpenOptions::strict`
-//! it does not. The manual of `transport-rxe-loop` lists each mistake, and those that stay hidden.
-//! `CqHandle::demand` reports how many entries a completion queue lacks, also in a test that never fills it. Requests are deferred, which
+//! The loopback forgives a completion queue that is too small, a receive that is posted again before its completion is polled, a buffer
+//! that is reused right after posting. With `RXE_LOOP_STRICT=1` or `OpenOptions::strict` it does not. The manual of `transport-rxe-loop`
+//! lists each mistake, and those that stay hidden.
+//! `CqHandle::demand` reports how many entries a completion queue lacks, even if no test fills it. Requests are deferred, which
 //! takes time; `RXE_LOOP_FAULTS=defer=0us` carries them out at once.
 //!
 //! # Soft-RoCE
@@ -88,7 +99,7 @@
 //! for, an overrun that drops completions and lets the queue work on. A program that keeps to the contract works with all of it.
 //!
 //! # Processes that are killed
-//! Processes share the loopback, so a test starts its program's other end as a process, and kills it:
+//! A test starts its program's other end as a process, and kills it:
 //!
 //! 1. The test takes a fabric of its own: `RXE_LOOP_FABRIC=NAME-PID`.
 //! 2. It starts the peer, and waits for its output or a socket, never for a time.
@@ -96,7 +107,7 @@
 //! 4. Each request of the survivor must complete, at last with RETRY_EXC or WR_FLUSH ([X3](cq_core::contract#x3)). Its other connections
 //!    work, and a new peer can connect.
 //!
-//! `cargo run -p transport-rxe-loop --example kv_store` does so. `SIGSTOP` makes a peer that does not answer until it comes back.
+//! `cargo run -p transport-rxe-loop --example kv_store` does so. `SIGSTOP` makes one that does not answer.
 //!
 //! # A recipe for CI
 //! ```yaml
@@ -109,11 +120,13 @@
 //!       - RXE_LOOP_FAULTS="seed=${{ github.run_number }},defer=50us,fail=0.0005:RETRY_EXC_ERR"
 //!       - RXE_LOOP_IMITATE=rxe
 //! steps:
+//!   - uses: actions/checkout@v4
 //!   - run: env ${{ matrix.env }} cargo test
 //! ```
 //!
-//! - It needs no root and no kernel module, and fits the 64 MiB of shared memory that a container has by default.
-//! - A new seed in each run finds more than a fixed one. Print it. `fail` is for programs that connect again.
+//! - It needs no root or kernel module, and fits a container's default of 64 MiB of shared memory.
+//! - A new seed in each run finds more than a fixed one. To repeat one that failed, run the job again, or the command in its log. `fail`
+//!   is for programs that connect again.
 //! - Each wait of a test has a deadline, so that a lost wake-up fails.
 //! - C programs, and Rust programs over `transport-verbs`, run with `LD_PRELOAD=$PWD/target/release/librxe_loop_verbs.so`.
 //! - When something hangs: `cargo run --release -p cqtop -- --once` shows what waits for what.

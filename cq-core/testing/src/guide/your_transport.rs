@@ -192,7 +192,8 @@
 //!   ([P5](cq_core::contract#p5)).
 //! - **Races** are for a model checker such as loom. Without one, let two threads arm and complete for some seconds, each wait with a
 //!   deadline.
-//! - **[`fault`](crate::fault)** wraps the transport, and **[`fake`](crate::fake)** replaces it by a script, to test what is built on it.
+//! - **[`fault`](crate::fault)** wraps the transport, and **[`fake`](crate::fake)** replaces it by a script, to test what is built on it:
+//!   of completions (`Wc`) alone.
 //!
 //! [`PollCq`]: cq_core::transport::PollCq
 //! [`Arm`]: cq_core::transport::Arm

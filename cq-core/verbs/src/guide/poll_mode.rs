@@ -7,6 +7,9 @@
 //! | DPDK | here |
 //! |---|---|
 //! | `rte_ring` of one producer and one consumer | [`HeapCq`](cq_core::queue::HeapCq); of several producers, [`mpsc`](cq_core::queue::mpsc) |
+//! | `rte_ring_enqueue_burst`, also `_mp_` | `push_batch`: stores a prefix |
+//! | `rte_ring_enqueue_bulk` | none; one producer can check `available` |
+//! | rings of several processes | [`raw`](cq_core::queue::raw): one producer, `Wc` only |
 //! | `rte_eth_rx_burst` | [`poll`](cq_core::cq::CompletionQueue::poll), as `ibv_poll_cq` |
 //! | mbuf, mempool | a slot of [`Slots`](crate::device::Slots); a shared receive queue (SRQ), [`TrackedSrq`](crate::tracked::TrackedSrq) |
 //!
@@ -25,7 +28,7 @@
 //! const BUFFERS: usize = 256;
 //!
 //! fn main() -> Result<(), Failure> {
-//!     // To the worker go the slot of a buffer and the length of its message; back goes the slot.
+//!     // To the worker: the slot of a buffer, and its message's length. Back: the slot.
 //!     let (mut to_worker, ring) = HeapCq::<[u32; 2]>::of_entries(BUFFERS)?.split();
 //!     let (mut back, from_worker) = HeapCq::<u32>::of_entries(BUFFERS)?.split();
 //!     let worker = thread::spawn(move || -> Result<u32, Failure> {
@@ -45,7 +48,6 @@
 //!         }
 //!     });
 //!
-//!     // 10,000 messages of 64 bytes.
 //!     let (mut from_worker, mut batch) = (CompletionQueue::new(from_worker), [0; 32]);
 //!     let (mut free, mut sent) = (Vec::from_iter(0..BUFFERS as u32), 0);
 //!     while sent < 10_000 {
@@ -56,7 +58,6 @@
 //!         free.extend(from_worker.poll(&mut batch)?);
 //!     }
 //!
-//!     // The worker serves what is stored, then its poll fails with `Closed`, and it drops its producer.
 //!     drop(to_worker);
 //!     while let Ok(slots) = from_worker.poll(&mut batch) {
 //!         free.extend(slots);
@@ -67,19 +68,35 @@
 //! }
 //! ```
 //!
-//! - **Entries** are numbers, arrays, or plain old data of the program's own ([`entry`](cq_core::entry)).
+//! - **Entries** are numbers, arrays, or plain old data of the program's own ([`entry`](cq_core::entry)). A packet
+//!   travels as its slot or its address (`Box::into_raw(packet) as u64`, `Box::from_raw` in `unsafe`). Pushes are
+//!   Release, polls Acquire: the receiver may access it. A dropped ring frees no packets.
 //! - **A ring with as many entries as there are buffers is never full**: [`push`](cq_core::queue::Producer::push) fails only
 //!   if the other thread is gone, or a buffer was pushed twice. A smaller one needs
 //!   [`push_batch_or_wait`](cq_core::queue::Producer::push_batch_or_wait), or
 //!   [`push_batch`](cq_core::queue::Producer::push_batch) and other work meanwhile. At most one ring of a circle may be
 //!   smaller: two threads that wait for each other's rings deadlock.
 //! - **A ring has one consumer.** Several workers have two rings each.
+//! - **`mpsc`** has its own `HeapCq` and `PushError`. A producer that is preempted while it stores an entry stalls the
+//!   consumer.
 //! - **Batches:** poll up to 32. Larger buffers save little, and delay the first message. Pushing a batch saves time only in
-//!   a ring with a channel or several producers.
+//!   a ring with a channel or several producers. The rest stays in `burst`:
+//!
+//! ```
+//! # use cq_core::queue::*;
+//! # fn push(ring: &mut Producer<'_, u32>, burst: &mut Vec<u32>) -> Result<(), BatchError> {
+//! let stored = match ring.push_batch(burst) {
+//!     Ok(()) => burst.len(),
+//!     Err(BatchError { stored, why: PushError::Full }) => stored,
+//!     Err(error) => return Err(error),
+//! };
+//! burst.drain(..stored);
+//! # Ok(()) }
+//! ```
 //!
 //! # The consumer
-//! It receives from many producers, processes or threads, by queue pairs that share a receive queue and a
-//! completion queue. Its worker is as above, with entries `[slot, queue pair, length]`.
+//! It receives from many producers, processes or threads, by queue pairs with a shared receive queue. Its worker is as
+//! above, with entries `[slot, queue pair, length]`.
 //!
 //! ```
 //! use std::collections::HashMap;
@@ -96,7 +113,7 @@
 //! use cq_verbs::exchange::has_ended;
 //! use cq_verbs::tracked::{TrackedQp, TrackedSrq};
 //!
-//! /// Runs until all producers, to which the sockets lead, have ended. The worker reads `slots`, too.
+//! /// Runs until the producers of all sockets have ended. The worker reads `slots`, too.
 //! fn fan_in<D: Device>(
 //!     device: &D,
 //!     pd: &D::Pd,
@@ -121,7 +138,7 @@
 //!
 //!     let (mut back, mut wcs, mut empty) = ([0; 32], [Wc::default(); 32], 0_u64);
 //!     while !peers.is_empty() {
-//!         // Buffers that have come back, posted as one list.
+//!         // Free buffers, posted as one list.
 //!         let free = from_worker.poll(&mut back)?;
 //!         let slot = |nth: usize| free[nth] as usize;
 //!         srq.fill(free.len(), |nth| slots.sge(slot(nth)), slot)?;
@@ -152,7 +169,7 @@
 //! }
 //! ```
 //!
-//! - **A completion of a receive belongs to the shared queue**, whichever queue pair it names, even one that is gone. Offer
+//! - **A completion of a receive belongs to the shared queue**, even if the queue pair that it names is gone. Offer
 //!   each [`Wc`](cq_core::wc::Wc) to [`TrackedSrq::retire`](crate::tracked::TrackedSrq::retire) first, and the others
 //!   to their queue pair; here the queue pairs send nothing. [`handlers`](crate::handlers) looks a queue pair up once
 //!   for each run of its completions.
@@ -164,19 +181,19 @@
 //! | threads | after an empty poll |
 //! |---|---|
 //! | a core for each | [`spin_loop`](core::hint::spin_loop) |
-//! | more than cores, those of producers on this host included | `yield_now`: a thread that spins keeps its core for a time slice, and the sender waits for it |
-//! | idle for milliseconds, or on battery | arm and sleep ([events](super::events)) |
+//! | more than cores, producers on this host included | `yield_now`: one that spins keeps its core for a time slice, and the sender waits |
+//! | idle for milliseconds, or on battery | arm and sleep ([events](super::events)); a channel adds a fence to pushes |
 //!
-//! A queue that is never armed needs no channel, and without one a push has no fence. A consumer that sleeps is woken by its
-//! device, not by its worker: if all buffers are with the worker, no message arrives. Give the ring back a channel
-//! ([`split_with`](cq_core::queue::HeapCq::split_with)), too, or sleep with a deadline of a millisecond.
+//! A consumer that sleeps is woken by its device, not by its worker: if all buffers are with the worker, no message
+//! arrives. Give the ring back a channel ([`split_with`](cq_core::queue::HeapCq::split_with)), too, or sleep with a deadline of
+//! a millisecond.
 //!
 //! # Backpressure
 //! Nothing is dropped: a slow worker keeps buffers, receives are missing, and reliable (RC) senders wait.
 //!
 //! - **A producer** posts by [`post_send_or_reap`](crate::tracked::TrackedQp::post_send_or_reap), which polls while its
 //!   send queue is full; `post_send` returns the token with [`QueueFull`](crate::post::WrError::QueueFull).
-//! - **Without a receive** an RC sender retries (RNR), which is slow, and fails where `rnr_retry` is not 7
+//! - **Without a receive** an RC sender retries slowly (RNR), and fails where `rnr_retry` is not 7
 //!   ([Q7](cq_core::contract#q7)). Which sender gets the next receive of an empty shared queue is unspecified.
 //! - **[Credits](super::sizing#receive-queues)** avoid both: at most `BUFFERS / PRODUCERS` messages of each producer are
 //!   under way, and the consumer, which needs sends for it, returns a credit when it has posted the buffer.
@@ -187,8 +204,7 @@
 //!   and drop `from_worker` last. A thread that fails drops its ends, and the others' polls and pushes fail
 //!   ([S3](cq_core::contract#s3)).
 //! - **Of a producer:** its socket ends, even if it is killed. A message under way never arrives in part, and its
-//!   receive stays for others ([Q9](cq_core::contract#q9)). This consumer looks only while it is idle: a look is a
-//!   system call.
+//!   receive stays for others ([Q9](cq_core::contract#q9)).
 //! - **Of its host,** or without a socket, nothing is reported: RC has no keepalive. Give the queue pair one send for a
 //!   [probe](super::recovery#a-peer-that-has-died), which fails with RETRY_EXC.
 //! - **Of a queue pair:** drop it after a poll that began after its end and found nothing, so that the receives that it
@@ -198,7 +214,7 @@
 //! # The last receive
 //! A queue pair in ERR may have consumed receives of the shared queue that have not completed yet. The asynchronous event
 //! QP_LAST_WQE_REACHED says that it consumes no more ([Q9](cq_core::contract#q9)). Take it by
-//! [`wait_async`](crate::async_event::BlockAsync::wait_async), with a deadline of a second, say: Soft-RoCE of Linux 6.1 never
+//! [`wait_async`](crate::async_event::BlockAsync::wait_async), with a deadline of a second: Soft-RoCE of Linux 6.1 never
 //! raises it.
 //!
 //! Then poll the completion queue empty, and drop the queue pair. Without the event, a receive that has not completed by then
