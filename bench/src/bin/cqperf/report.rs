@@ -71,11 +71,11 @@ impl Report<'_> {
         } else {
             let columns = || CELLS.iter().filter(|(_, column, _)| self.style.shows(column));
             let header = columns().map(|(_, column, _)| named(column));
-            let cells = |outcome| columns().map(move |(.., value)| value(outcome));
+            let cells = |outcome: &Outcome| -> Vec<String> {
+                columns().map(|(.., value)| value(outcome)).collect()
+            };
             if self.style == Style::Jobs {
-                let row = |outcome: &Outcome| {
-                    [outcome.job.to_string()].into_iter().chain(cells(outcome)).collect::<Vec<_>>()
-                };
+                let row = |it: &Outcome| [vec![it.job.to_string()], cells(it)].concat();
                 table.set_header([String::new()].into_iter().chain(header));
                 table.add_rows(outcomes.iter().map(row));
             } else {
