@@ -15,11 +15,12 @@
 pub mod events;
 pub mod first_program;
 pub mod from_c;
-#[doc(alias("backpressure", "DPDK", "mbuf", "mempool", "rte_mbuf", "rte_ring"))]
+#[doc(alias("backpressure", "DPDK", "mbuf", "mempool", "rte_mbuf", "rte_ring", "SRQ"))]
 pub mod poll_mode;
 #[doc(alias = "keepalive")]
 pub mod recovery;
 pub mod server;
+#[doc(alias("credits", "RNR", "SRQ"))]
 pub mod sizing;
 #[cfg(feature = "tokio")]
 #[doc(alias = "tokio")]
