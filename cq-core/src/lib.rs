@@ -54,7 +54,7 @@
 //! | `alloc` | queues on the heap, sized at run time (with compare-and-swap); the traits of [`transport`] for `Box<T>` |
 //! | `std` | `alloc`, `channel::thread`, `Instant` as a [`Deadline`](transport::Deadline), errors as `std::io::Error` |
 //! | `async` | `channel::waker`, for tasks of any executor, and `cq::CompletionStream` |
-//! | `portable-atomic` | `async` with the atomics of that crate also on targets with compare-and-swap; [others](guide::firmware) have it so |
+//! | `portable-atomic` | `async` with that crate's atomics also on targets with compare-and-swap; [others](guide::firmware) always use them |
 //! | `serde` | `Serialize`, `Deserialize`: numbers, flags, keys, a transport's errors; not completions, nor a queue's errors |
 //! | `defmt` | `Format` for completions, numbers, keys, positions, and every error |
 #![cfg_attr(docsrs, feature(doc_cfg))]

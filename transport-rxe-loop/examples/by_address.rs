@@ -1,6 +1,6 @@
 //! A server that its clients reach by an IP address, as with sockets: `cargo run -p transport-rxe-loop --example by_address`.
-//! Here both are threads; they may be processes, and on hardware hosts, with `transport_verbs` in place of
-//! `transport_rxe_loop`.
+//! Here both are threads; they may be processes or, on hardware, with `transport_verbs` in place of
+//! `transport_rxe_loop`, hosts.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ fn serve(listener: &mut Listener) -> Result<()> {
     Ok(connection.disconnect(&mut end.qp)?)
 }
 
-/// Sends messages, each once the one before has come back.
+/// Sends messages, each after the one before came back.
 fn ask(address: SocketAddr, client: usize) -> Result<()> {
     let mut route = resolve(address, LIMIT)?;
     let mut end = End::new(&route.device().open()?)?;

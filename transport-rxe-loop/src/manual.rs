@@ -15,8 +15,8 @@
 //! | `RXE_LOOP_COUNT` | `polls` | [counts polls](crate::OpenOptions::count_polls) for `cqtop`; each poll is slower |
 //! | `RXE_LOOP_COPY` | `direct`, `service` | [service threads copy](crate::OpenOptions::copying_by_service) registered memory, for tests |
 //!
-//! Options of [`OpenOptions`](crate::OpenOptions) override the first four; of the others, either is enough. From
-//! `RXE_LOOP_FAULTS` on, the first opening of a fabric decides for the process.
+//! Options of [`OpenOptions`](crate::OpenOptions) override the first four; the others can be set by either. For
+//! `RXE_LOOP_FAULTS` and below, a process's first opening of a fabric decides.
 //!
 //! # Processes
 //! Queue pairs of all processes of a user that open the same fabric connect by their numbers, and reach each other's
@@ -89,7 +89,7 @@
 //! Processes in different PID namespaces, such as containers that share `/dev/shm`, can share a fabric. The kernel kills
 //! all processes of a PID namespace when its first one ends: each is a [death](#death). Where a pid is not visible, the
 //! service thread copies registered memory, and [`FabricObserver`](crate::observe::FabricObserver) has `None`; `cqtop`
-//! then does not know whether the process runs, nor where `/proc` is that of another namespace.
+//! then does not know whether it runs, nor does it with another namespace's `/proc`.
 //!
 //! ## Descriptors
 //! A program may close descriptors that are not its own, as daemons do, but not while another thread calls the device,

@@ -7,8 +7,8 @@
 //! interface, the kernel's Soft-RoCE is one: `rdma link add rxe0 type rxe netdev eth0`, as root.
 //!
 //! # Differences from the loopback
-//! Types, calls and errors are those of `transport-rxe-loop`: a program moves by another `use` line and another device name.
-//! Both implement [`cq_verbs::device`] and [`cq_verbs::cm`], for programs that are generic.
+//! A program moves by another `use` line and another device name. Generic ones use [`cq_verbs::device`] and
+//! [`cq_verbs::cm`], which both transports implement.
 //!
 //! | only in | |
 //! |---|---|
@@ -38,7 +38,7 @@
 //! and posting allocate nothing and take no lock of this crate.
 //!
 //! # Overrun
-//! A queue is known to have overrun as soon as one of these reports it. Once it is empty, every poll fails with
+//! An overrun is known as soon as one of these reports it. Once the queue is empty, every poll fails with
 //! [`PollError::Overrun`](cq_core::transport::PollError::Overrun) ([O3](cq_core::contract#o3)).
 //!
 //! | report | devices |
@@ -48,7 +48,7 @@
 //!
 //! Any other negative number is [`PollError::Device`](cq_core::transport::PollError::Device) until the event is taken: its
 //! meaning is the provider's. [Recovery](cq_verbs::guide::recovery) replaces the queue all the same. With most cards an
-//! overrun queue is only empty: a program that takes no asynchronous events does not notice the overrun.
+//! overrun queue seems empty: a program that takes no asynchronous events does not notice the overrun.
 //!
 //! # Events for `tracing`
 //! With the feature `tracing`, a subscriber of [`tracing`](https://docs.rs/tracing) receives these events, in the thread that

@@ -28,7 +28,7 @@
 //! | `thumbv6m`, `riscv32imc` | 32 bits, loads and stores | yes | no | no |
 //! | bare `aarch64`, `x86_64` | 64 bits, with compare-and-swap | yes | yes | yes |
 //!
-//! Of any other, `rustc --print cfg --target …` lists `target_has_atomic`. `cargo verify bare-metal` runs programs in QEMU on all of
+//! For others, `rustc --print cfg --target …` lists `target_has_atomic`. `cargo verify bare-metal` runs programs in QEMU on all of
 //! these but `riscv32imc` and the 64-bit ones, for which it compiles the libraries. Tasks need the [feature](crate#features) `async`.
 //!
 //! **Without compare-and-swap**, `async` and the crate `static_cell` take it from `portable-atomic`. The program says how, by exactly
@@ -48,7 +48,7 @@
 //! | `push`, `push_or_overrun`, their batches, `poll`, `pop`, `poll_in_place`, `arm`, `raise`, `len`, `end`, `fail`, `reunite`, dropping a side | sound. None of them waits or allocates; the last side of a `HeapCq` frees it |
 //! | `push_or_wait`, `wait`, [`SharedCq::lock`](crate::shared_cq::SharedCq::lock) | never: the code that they wait for is interrupted. `SharedCq::try_lock` is sound |
 //! | a raiser of `channel::waker` | sound with executors whose tasks interrupts may wake, as embassy's and RTIC's |
-//! | an NMI | a critical section does not mask it: it shares no side with other code |
+//! | an NMI | no critical section masks it: it must not share a side |
 //!
 //! **Several priorities that push** have a queue each, or share a producer in a critical section, as `HANDLER` is above. `queue::mpsc`
 //! needs 64-bit atomics.
@@ -60,17 +60,17 @@
 //! architectures; no program was run on two cores.
 //!
 //! # Sleeping
-//! [`wait`](crate::cq::CompletionQueue::wait) polls, arms the queue and looks at it again ([N6](crate::contract#n6)). Then it calls the
-//! closure of [`sleeping`](crate::channel::flag::Receiver::sleeping) while there is no event. The closure looks for an event, and
+//! [`wait`](crate::cq::CompletionQueue::wait) polls, arms the queue and polls again ([N6](crate::contract#n6)). Then it calls the
+//! closure of [`sleeping`](crate::channel::flag::Receiver::sleeping) while there is no event. The closure checks for one, and
 //! sleeps, with interrupts masked:
 //!
 //! | the interrupt comes | then |
 //! |---|---|
 //! | before the queue is armed | there is no event. Arming finds the completion, and `wait` returns it |
-//! | before interrupts are masked | its handler raises the event. The look finds it, and there is no `WFI` |
+//! | before interrupts are masked | its handler raises the event. The closure finds it, and skips `WFI` |
 //! | after they are masked | it is pending, which ends the `WFI`. The handler runs when they are unmasked, and raises the event |
 //!
-//! Without the mask, an interrupt between the look and the `WFI` is lost: nothing is pending any more, and the core sleeps with a
+//! Without the mask, an interrupt between check and `WFI` is lost: nothing is pending any more, and the core sleeps with a
 //! completion in the queue.
 //!
 //! - The mask is PRIMASK or `mstatus.MIE`, as `critical_section::with` sets it on one core. An interrupt that BASEPRI masks, as RTIC's
@@ -78,7 +78,7 @@
 //! - `WFE` of Cortex-M needs no mask: an interrupt sets the event register, and the next `WFE` returns at once. The closure is
 //!   `|_| asm::wfe()`. QEMU does not sleep in it.
 //! - After another interrupt the core sleeps again. A main loop with other work calls
-//!   [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), and sleeps after a look at everything.
+//!   [`poll_or_arm`](crate::cq::CompletionQueue::poll_or_arm), and sleeps once nothing is left to do.
 //! - A queue without a channel ([`split`](crate::queue::SoftCq::split)) can't be armed: the main loop polls.
 //!
 //! **With a deadline.** [`sleeping_until`](crate::channel::flag::Receiver::sleeping_until) takes a clock, too, such as

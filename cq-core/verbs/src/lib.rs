@@ -42,7 +42,7 @@
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
-//! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; with compare-and-swap, budgets and counters that several own |
+//! | `alloc` | `queue_set`; `BTreeMap` for [`handlers`]; with compare-and-swap, shared budgets and counters |
 //! | `std` | `alloc`, `HashMap` for [`handlers`], [errors as `std::io::Error`](setup#errors-and-stdio); on Linux `wait_set`, `descriptor`, `exchange`, `cm`, `guide` |
 //! | `tokio` | `std`, `async` of `cq-core`, and on Unix `task` |
 //! | `heapless` | the maps of `heapless` for [`handlers`] |

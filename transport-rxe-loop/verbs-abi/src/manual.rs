@@ -43,7 +43,7 @@
 //!
 //! # Loading
 //! LD_PRELOAD is for programs that are linked with the libraries, or open them by `dlopen(3)`, by any path (on x86_64
-//! and aarch64). Names have their newest versions, for `dlvsym(3)`, unless cargo warns that the linker can't give them.
+//! and aarch64). Symbols have their newest versions, for `dlvsym(3)`, unless cargo warns that the linker can't.
 //! Statically linked and set-user-ID programs can't be preloaded.
 //!
 //! Programs that clear LD_PRELOAD, or call `dlmopen(3)`, find the library by the others' names:
@@ -102,8 +102,8 @@
 //!   files](transport_rxe_loop::manual#processes) and [addresses that go](transport_rxe_loop::manual#ethernet).
 //!
 //! # Sanitizers
-//! `LD_PRELOAD` is as usual for `-fsanitize=thread`, and by clang for `-fsanitize=address`. By gcc the latter requires
-//! `"$(gcc -print-file-name=libasan.so) librxe_loop_verbs.so"`, or linking with `-static-libasan`.
+//! `LD_PRELOAD` is as usual with `-fsanitize=thread`, and clang's `-fsanitize=address`. With gcc's, set it to
+//! `"$(gcc -print-file-name=libasan.so) librxe_loop_verbs.so"`, or link with `-static-libasan`.
 //!
 //! ThreadSanitizer does not see the device's accesses. What a thread does before it posts is ordered before what follows
 //! a completion or an event, of any queue of the process: touching a buffer only after its completion is no race.

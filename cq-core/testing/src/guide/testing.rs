@@ -1,4 +1,4 @@
-//! Testing a data plane with what goes wrong seldom: failures, late completions, overruns, spurious events, peers that are killed.
+//! Testing a data plane with events that are rare: failures, late completions, overruns, spurious events, peers that are killed.
 //! A seed reproduces the faults, not the times. The first three tools are in this crate; the others run unchanged programs on the
 //! loopback:
 //!
@@ -7,7 +7,7 @@
 //! | [`fake::Script`](crate::fake::Script) | wrong orders of calls: a sleep without a second poll, an ignored error, a repeated post |
 //! | [`fault::FaultInjector`](crate::fault::FaultInjector) | code that depends on when completions come: late, reordered between queue pairs, failed |
 //! | [`rules`](crate::rules) | a transport, a software queue or an entry of your own that breaks rules of polling, arming or overrun |
-//! | `RXE_LOOP_FAULTS` | the same, and buffers that are reused too early, peers that stop, overruns |
+//! | `RXE_LOOP_FAULTS` | as `FaultInjector`; buffers reused too early, peers that stop, overruns |
 //! | `RXE_LOOP_STRICT=1` | what works on the loopback alone: queues that are too small, expected orders and times |
 //! | `RXE_LOOP_IMITATE=rxe` | what fails on Linux' Soft-RoCE |
 //! | `RXE_LOOP_LINK_LAYER=ethernet` | what works on InfiniBand alone: paths without a global route, a fixed GID index |
@@ -55,7 +55,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Below the injector nothing has failed, and the peer sees no failure. The loopback injects such failures:
+//! Below the injector nothing has failed, and the peer sees no failure. Faults of the loopback reach both:
 //!
 //! # Faults of the loopback
 //! In the environment, for unchanged programs, or by `OpenOptions::faults`:
@@ -96,7 +96,7 @@
 //!
 //! # Soft-RoCE
 //! `RXE_LOOP_IMITATE=rxe` deviates from the contract as Linux' driver does: other statuses for some errors, larger queues than asked
-//! for, an overrun that drops completions and lets the queue work on. A program that keeps to the contract works with all of it.
+//! for, an overrun drops completions, and the queue stays usable. A program that keeps to the contract works with all of it.
 //!
 //! # Processes that are killed
 //! A test starts its program's other end as a process, and kills it:
@@ -107,7 +107,7 @@
 //! 4. Each request of the survivor must complete, at last with RETRY_EXC or WR_FLUSH ([X3](cq_core::contract#x3)). Its other connections
 //!    work, and a new peer can connect.
 //!
-//! `cargo run -p transport-rxe-loop --example kv_store` does so. `SIGSTOP` makes one that does not answer.
+//! `cargo run -p transport-rxe-loop --example kv_store` does so. After `SIGSTOP` a peer does not answer.
 //!
 //! # A recipe for CI
 //! ```yaml

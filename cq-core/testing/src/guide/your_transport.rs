@@ -1,7 +1,7 @@
 //! A transport for your device: which traits to implement, in which order, and how to test it.
 //!
-//! A whole one, for a device that writes to memory from another thread or core, and its test. Without events it is half as long:
-//! [`rules`](crate::rules) has that one.
+//! A transport for a device that writes to memory from another thread or core, and its test. One without events, half as
+//! long, is in [`rules`](crate::rules).
 //!
 //! ```
 //! use std::sync::Arc;

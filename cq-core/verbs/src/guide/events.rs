@@ -54,7 +54,7 @@
 //! Cargo.toml: `rustix = { version = "1", features = ["event"] }`, and the feature `std` of `cq-verbs`.
 //!
 //! - **Level-triggered**, as epoll(7) and poll(2) are by default: an event that is not taken wakes the loop again at once,
-//!   so that it does not sleep any more. One event for each wake-up may be taken. On a
+//!   so that it never sleeps. To take one event for each wake-up is enough. On a
 //!   device: `cargo run -p transport-rxe-loop --example epoll_channel`.
 //! - **Edge-triggered**, as `EPOLLET`, mio and tokio are: one report may stand for several events. All are taken before
 //!   the queue is armed. The loop above is right for both. Example: `mio`.
@@ -72,7 +72,7 @@
 //! 4. polls again: a completion that came between 1 and 3 raises no event,
 //! 5. sleeps, only if 4 found nothing.
 //!
-//! Without 4 it may sleep for ever while the queue holds a completion. With 2 after 3 it may take the event of this arm, and
+//! Without 4 a consumer may sleep for ever despite a completion. With 2 after 3 it may take the event of this arm, and
 //! not wake. The order is that of `ibv_get_cq_event(3)`: `ibv_req_notify_cq`, then `ibv_poll_cq` again.
 //!
 //! In this order no wake-up is lost ([N6](cq_core::contract#n6)). A wake-up may be spurious

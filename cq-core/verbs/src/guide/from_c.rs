@@ -134,8 +134,8 @@
 //! | `ibv_create_ah_from_wc`, `ibv_init_ah_from_wc` | [`ah_from_wc`](crate::device::DevicePd::ah_from_wc), the loopback's `Context::init_ah_from_wc` |
 //!
 //! ## Connections: librdmacm
-//! [`cm`](crate::cm) connects by IP address: `transport_verbs::cm` through librdmacm, `transport_rxe_loop::cm` without. Each
-//! call has a time limit and takes its events itself. The loopback's `EventChannel` and `CmId` have the asynchronous calls.
+//! [`cm`](crate::cm) connects by IP address: `transport_verbs::cm` through librdmacm, `transport_rxe_loop::cm` without. Calls
+//! that wait have a limit and take their own events. The loopback's `EventChannel` and `CmId` have the asynchronous calls.
 //! A program: `cargo run -p transport-rxe-loop --example by_address`; between hosts `cm_echo` of `transport-verbs`, with
 //! `--listen` and `--connect`. Over a socket, without a connection manager:
 //! [`exchange`](crate::exchange).

@@ -79,8 +79,8 @@
 //! - **A ring has one consumer.** Several workers have two rings each.
 //! - **`mpsc`** has its own `HeapCq` and `PushError`. A producer that is preempted while it stores an entry stalls the
 //!   consumer.
-//! - **Batches:** poll up to 32. Larger buffers save little, and delay the first message. Pushing a batch saves time only in
-//!   a ring with a channel or several producers. The rest stays in `burst`:
+//! - **Batches:** poll up to 32. Larger buffers save little, and delay the first message. Pushing batches saves time only in
+//!   a ring with a channel or several producers. What did not fit stays:
 //!
 //! ```
 //! # use cq_core::queue::*;
@@ -95,7 +95,7 @@
 //! ```
 //!
 //! # The consumer
-//! It receives from many producers, processes or threads, by queue pairs with a shared receive queue. Its worker is as
+//! `fan_in` serves many producers, processes or threads, by queue pairs with a shared receive queue. Its worker is as
 //! above, with entries `[slot, queue pair, length]`.
 //!
 //! ```
@@ -174,7 +174,7 @@
 //!   to their queue pair; here the queue pairs send nothing. [`handlers`](crate::handlers) looks a queue pair up once
 //!   for each run of its completions.
 //! - **Dropped in this order:** queue pairs, shared receive queue, completion queue, memory.
-//! - **How far it was behind:** [`counters`](crate::counters); of a ring,
+//! - **How full a queue was:** [`counters`](crate::counters); of a ring,
 //!   [`measure_high_water`](cq_core::queue::Producer::measure_high_water).
 //!
 //! # Empty polls
@@ -207,8 +207,8 @@
 //!   receive stays for others ([Q9](cq_core::contract#q9)).
 //! - **Of its host,** or without a socket, nothing is reported: RC has no keepalive. Give the queue pair one send for a
 //!   [probe](super::recovery#a-peer-that-has-died), which fails with RETRY_EXC.
-//! - **Of a queue pair:** drop it after a poll that began after its end and found nothing, so that the receives that it
-//!   consumed are retired. On hardware, wait for its [last receive](#the-last-receive) before that poll. To use it again,
+//! - **Of a queue pair:** after its end, poll until a poll finds nothing, which retires the receives that it consumed.
+//!   Then drop it. On hardware, wait for its [last receive](#the-last-receive) before that poll. To use it again,
 //!   [drain and reset](super::recovery#draining) it.
 //!
 //! # The last receive

@@ -57,7 +57,7 @@
 //! }
 //! ```
 //!
-//! - Then the receiving side posts receives and reports it, before the other sends.
+//! - Then the receiver posts receives and reports that, before the other end sends.
 //! - [`DrainError::Poll`](crate::tracked::DrainError::Poll): the completion queue has failed. Destroy the queue pair. Its
 //!   outstanding tokens are dropped with it; take them by [`tokens_mut`](crate::tracked::TrackedQp::tokens_mut) before.
 //! - [`reset`](crate::tracked::TrackedQp::reset) without draining is quicker. Outstanding requests have no completions
@@ -110,7 +110,7 @@
 //!
 //! | detected by | when |
 //! |---|---|
-//! | a send that fails with RETRY_EXC; those behind it fail with WR_FLUSH | after the timeouts of [`connect`](crate::device::DeviceQp::connect): half a second on the loopback, a few seconds on hardware; of a connection by [`cm`](crate::cm) about 15 seconds: look at [`check_ended`](crate::cm::Connection::check_ended), too |
+//! | a send that fails with RETRY_EXC; those behind it fail with WR_FLUSH | after the timeouts of [`connect`](crate::device::DeviceQp::connect): half a second on the loopback, a few seconds on hardware; of a connection by [`cm`](crate::cm) about 15 seconds: call [`check_ended`](crate::cm::Connection::check_ended), too |
 //! | the end of the socket of [`exchange`](crate::exchange) | immediately, if its process has died and its host has not |
 //! | DISCONNECTED of the connection manager ([`cm`](crate::cm)) | immediately, under the same condition |
 //! | nothing | if the program only receives, and has no socket |

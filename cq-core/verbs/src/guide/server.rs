@@ -166,8 +166,8 @@
 //! For clients on other hosts, use TCP sockets, or connect by IP addresses with [`cm`](crate::cm).
 //!
 //! # Accepting
-//! - `create` [reserves](crate::budget) a completion-queue entry for each request, so the queue never overruns. While missing
-//!   entries are `pending`, clients wait in the backlog. If all are in use, the server accepts the client and closes its
+//! - `create` [reserves](crate::budget) a completion-queue entry for each request, so the queue never overruns. While entries
+//!   of a gone client are `pending`, new ones wait in the backlog. If all are in use, the server accepts and closes the
 //!   socket.
 //! - `connect_over_with` posts receives before the client may send.
 //! - A client that connects slowly blocks the others for up to `LIMIT` at each step. To avoid this, connect [step by

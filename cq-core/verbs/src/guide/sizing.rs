@@ -58,7 +58,7 @@
 //! # Receive queues
 //! Each SEND, and each WRITE with immediate data, takes a receive. Without one, the sender of a reliable connection waits (RNR,
 //! receiver not ready). It fails with RNR_RETRY_EXC if `rnr_retry` is not 7 ([Q7](cq_core::contract#q7)); `connect` sets 7. On
-//! hardware it waits for the RNR timer; the loopback executes it when a receive is posted. On UC and UD the message is lost.
+//! hardware the sender waits for the RNR timer, on the loopback until a receive is posted. On UC and UD the message is lost.
 //!
 //! **Credits** avoid RNR: a sender has no more messages outstanding than its peer has receives. The peer posts a receive before
 //! it answers, and the answer is a credit. Without answers, send a count of receives in a message or as immediate data. With
@@ -112,7 +112,7 @@
 //! | `transport-verbs` | none | 88 | 1.4 |
 //! | | huge pages | 17 | 1.1 |
 //!
-//! - **Loopback**: huge pages need Linux 6.1. `mount -o remount,huge=within_size /dev/shm`, as root, needs no option.
+//! - **Loopback**: huge pages need Linux 6.1. As root, without option: `mount -o remount,huge=within_size /dev/shm`.
 //! - **Hardware**: huge pages need `madvise` or `always` in `/sys/kernel/mm/transparent_hugepage/enabled`. Registering prefaults.
 //! - **Virtual machines** whose host takes back unused memory (free page reporting): the first use takes seconds. Prefault at
 //!   start.

@@ -102,11 +102,11 @@
 //! ```
 //!
 //! # The server
-//! - **One [`Driver`](crate::task::Driver) for the process**, in a task of its own, with entries for all clients. If its
-//!   completion queue fails, it ends, and every request ends with
+//! - **One [`Driver`](crate::task::Driver) for the process**, in a task of its own, with entries for all clients. If the
+//!   queue fails, the driver ends, and every request ends with
 //!   [`NotPolled`](crate::task::RequestError::NotPolled).
 //! - **A queue pair, an [`Inbox`](crate::task::Inbox) and memory for each client**: a client that posts no receives (RNR)
-//!   blocks its own task only. Below `CLIENTS`, `create` waits for the entries of a client that has just ended.
+//!   blocks its own task only. `create` waits for the entries of a client that has just ended.
 //! - **The socket** ends with the client's process. If its host loses power, an answer fails, or TCP keepalive ends it.
 //! - **The pool** has a slot for each receive and each send, so all receives stay posted.
 //! - **Long answers**: the request contains a [`RemoteAddr`](crate::wr::RemoteAddr) of the client. The server posts an RDMA
@@ -171,7 +171,7 @@
 //!
 //! `window` has `WINDOW` permits, and the inbox `WINDOW + 1` receives: a permit is free before the receive is posted again.
 //! The queue pair has `2 * WINDOW` sends, since a send occupies its entry until its completion was polled, and the pool a
-//! slot for each receive and each send: with fewer, `ask` waits without an end, or is refused with QueueFull.
+//! slot for each receive and each send: with fewer, `ask` may wait for ever, or fail with QueueFull.
 //!
 //! `dispatch` runs in a task of its own, and another one reads the socket to its end: a queue pair that only receives does
 //! not notice that the server has died. When either ends, [`fail`](crate::task::TaskQp::fail) the queue pair and clear
