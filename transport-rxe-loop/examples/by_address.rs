@@ -1,6 +1,5 @@
 //! A server that its clients reach by an IP address, as with sockets: `cargo run -p transport-rxe-loop --example by_address`.
-//! Here both are threads; they may be processes or, on hardware, with `transport_verbs` in place of
-//! `transport_rxe_loop`, hosts.
+//! Here both are threads; they may be processes. `cm_echo` of `transport-verbs` is the same between hosts.
 
 use std::error::Error;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
 //! What the programs of this package have in common. Each has one queue of 16 entries, and in rounds pushes an entry, as an
-//! interrupt handler does, and polls it, as a main loop does. `cargo verify bare-metal` counts the instructions between.
+//! interrupt handler does, and polls it, as a main loop does. `cargo verify bare-metal` counts the instructions of both.
 #![no_std]
 #![deny(unsafe_code)]
 
