@@ -16,12 +16,13 @@ use super::{
 /// What encloses the table in the README.
 const MARKS: [&str; 2] = ["<!-- cargo verify conformance: begin -->", "<!-- end -->"];
 
-/// What nobody has tried.
+/// The cell of what nobody has tried.
 const UNTESTED: &str = "untested";
-/// What is not there, or is not judged.
+/// That of what is not there.
 const NONE: &str = "–";
+/// That of what is there, and passes every case.
 const ALL: &str = "✓";
-/// What other projects are read for: Soft-RoCE's own column says it.
+/// The same as in the column of Soft-RoCE.
 const AS_RXE: &str = "as Soft-RoCE";
 
 /// The columns of this project: the heading, and the transports whose cases it has.
@@ -196,16 +197,13 @@ pub fn table(outcomes: &[Outcome]) -> String {
 
 /// What these cases came to on these transports, apart from those that do not apply there.
 fn came_to(transports: &[&str], cases: &[&[&str]], outcomes: &[Outcome]) -> String {
-    let (mut passed, mut of) = (0, 0);
-    for outcome in outcomes {
-        let Outcome { transport, case, result } = outcome;
-        let is_mine = transports.contains(transport) && cases.concat().contains(&case.name);
-        if is_mine && !CONFINED.iter().any(|one| one.explains(outcome)) {
-            of += 1;
-            passed += u32::from(result.is_ok());
-        }
-    }
-    match (passed, of) {
+    let is_one = |outcome: &&Outcome| {
+        transports.contains(&outcome.transport)
+            && cases.iter().any(|names| names.contains(&outcome.case.name))
+            && !CONFINED.iter().any(|one| one.explains(outcome))
+    };
+    let results: Vec<_> = outcomes.iter().filter(is_one).map(|one| one.result.is_ok()).collect();
+    match (results.iter().filter(|passed| **passed).count(), results.len()) {
         (_, 0) => NONE.to_owned(),
         (passed, of) if passed == of => ALL.to_owned(),
         (passed, of) => format!("{passed}/{of}"),

@@ -81,15 +81,15 @@ fn report(
     let faults = verdict.faults().join("\n");
     job.log(&format!("{}\n{faults}", verdict.text()))?;
     let summary = format!("{}; the table is {TABLE}", verdict.summary());
-    match verdict.faults() {
-        [] if missing.is_empty() => {
-            readme(outcomes)?;
-            Ok(format!("{summary}\n{}", verdict.text().trim_end()))
-        }
-        [] if is_ci() => Err(Stop::Failed(summary)),
-        [] => Ok(format!("{summary}; README.md is not compared\n{}", verdict.text().trim_end())),
-        _ => Err(Stop::Failed(summary)),
+    let lacks = !missing.is_empty();
+    if !verdict.faults().is_empty() || lacks && is_ci() {
+        return Err(Stop::Failed(summary));
     }
+    let uncompared = if lacks { "; README.md is not compared" } else { "" };
+    if !lacks {
+        readme(outcomes)?;
+    }
+    Ok(format!("{summary}{uncompared}\n{}", verdict.text().trim_end()))
 }
 
 /// What has the README's table written anew instead of compared.

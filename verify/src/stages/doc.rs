@@ -4,7 +4,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::package::metadata;
 use super::{OPTIONAL, libibverbs, markdown};
-use crate::run::{Job, Stop, flags, root};
+use crate::run::{Job, Stop, root};
 
 mod lengths;
 
@@ -14,6 +14,9 @@ const BY_DEFAULT: &str = "doc --profile checker --no-deps -p cq-core -p cq-verbs
 /// How docs.rs renders the libraries, as the alias of cargo says.
 const AS_PUBLISHED: &str = "docs --profile checker -p transport-verbs";
 
+/// Has rustdoc fail where it would warn, in addition to what the alias tells it.
+const STRICTLY: &str = "--config build.rustdocflags=['-D','warnings']";
+
 /// Renders the documentation without a warning, measures the pages that are read first, and follows the links of all.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too, and what is not published.
@@ -21,9 +24,9 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let private = job.long.then(|| format!("{all} --document-private-items"));
     let ways = [BY_DEFAULT.to_owned(), AS_PUBLISHED.to_owned(), all];
     for words in private.into_iter().chain(ways) {
-        let mut doc = libibverbs::cargo(&words);
-        let ours = if words == AS_PUBLISHED { "-D warnings --cfg docsrs" } else { "-D warnings" };
-        doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", ours));
+        let mut doc = libibverbs::cargo(&format!("{words} {STRICTLY}"));
+        // It would take the place of both.
+        doc.env_remove("RUSTDOCFLAGS");
         job.run(&format!("cargo {words}"), &mut doc)?;
     }
     let metadata = metadata(job)?;

@@ -17,17 +17,20 @@ fn names(line: &str, quote: char) -> impl Iterator<Item = String> + '_ {
     quoted.filter(is_name).filter(move |part| name(part)).map(str::to_owned)
 }
 
-/// The aliases in a file or directory: of attributes, and of the macros that declare numbers and flags.
-fn aliases(at: &Path, found: &mut BTreeSet<String>) {
-    if at.is_dir() {
-        fs::read_dir(at).unwrap().for_each(|entry| aliases(&entry.unwrap().path(), found));
-        return;
+/// The lines of the sources.
+fn lines() -> Vec<String> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<_> = SOURCES.iter().map(|source| here.join(source)).collect();
+    let mut lines = Vec::new();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            let text = fs::read_to_string(path).unwrap();
+            lines.extend(text.lines().map(|line| line.trim_start().to_owned()));
+        }
     }
-    let text = fs::read_to_string(at).unwrap();
-    let declares = |line: &&str| {
-        line.contains("doc(alias") || line.contains("(\"ibv_") || line.contains("(\"rdma_")
-    };
-    found.extend(text.lines().filter(declares).flat_map(|line| names(line, '"')));
+    lines
 }
 
 /// What newcomers type into the search of the documentation. It finds aliases, and names of items that have the word as
@@ -71,39 +74,31 @@ const WORDS: [&str; 36] = [
     "flush",
 ];
 
-/// The aliases and the names of public items in a file or directory, a line each, in lower case.
-fn found_by_search(at: &Path, found: &mut Vec<String>) {
-    if at.is_dir() {
-        fs::read_dir(at).unwrap().for_each(|entry| found_by_search(&entry.unwrap().path(), found));
-        return;
-    }
-    let text = fs::read_to_string(at).unwrap().to_lowercase();
-    let lines = text.lines().map(str::trim_start);
-    let is_found = |line: &&str| line.contains("[doc(alias") || line.starts_with("pub ");
-    found.extend(lines.filter(is_found).map(|line| line.split(" -> ").next().unwrap().to_owned()));
-}
-
 #[test]
 fn what_newcomers_look_for_is_found() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found = Vec::new();
-    SOURCES.iter().for_each(|source| found_by_search(&here.join(source), &mut found));
-    for word in WORDS {
-        let alias = format!("\"{}\"", word.to_lowercase());
-        let is_alias = |line: &String| line.contains(&alias);
-        let is_name = |line: &String| {
-            let name = line.split(['(', ':', '<', '{', ';', '[']).next().unwrap();
-            name.split([' ', '_']).any(|part| part == word.to_lowercase())
+    let lines: Vec<_> = lines().iter().map(|line| line.to_lowercase()).collect();
+    for word in WORDS.map(str::to_lowercase) {
+        let alias = format!("\"{word}\"");
+        let is_alias = |line: &&String| line.contains("[doc(alias") && line.contains(&alias);
+        let is_name = |line: &&String| {
+            let name = line.strip_prefix("pub ").unwrap_or_default();
+            let name = name.split(['(', ':', '<', '{', ';', '[', '=']).next().unwrap_or_default();
+            name.split([' ', '_']).any(|part| part == word)
         };
-        assert!(found.iter().any(|line| is_alias(line) || is_name(line)), "{word}");
+        assert!(lines.iter().any(|line| is_alias(&line) || is_name(&line)), "{word}");
     }
 }
 
 #[test]
 fn every_function_of_c_that_has_a_counterpart_is_an_alias_of_it() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found = BTreeSet::new();
-    SOURCES.iter().for_each(|source| aliases(&here.join(source), &mut found));
+    // Of attributes, and of the macros that declare numbers and flags.
+    let declares = |line: &&String| {
+        ["doc(alias", "(\"ibv_", "(\"rdma_"].iter().any(|part| line.contains(part))
+    };
+    let lines = lines();
+    let found: BTreeSet<_> =
+        lines.iter().filter(declares).flat_map(|line| names(line, '"')).collect();
     let guide = fs::read_to_string(here.join("src/guide/from_c.rs")).unwrap();
     let (_, tables) = guide.split_once("# Functions").unwrap();
     let mut missing = BTreeSet::new();
