@@ -204,8 +204,9 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs an RDMA device, whose name is in VERBS_DEVICE"]
     fn memory_is_kept_by_its_registration_and_given_back_with_it() {
-        let Some(context) = crate::Context::of_tests() else { return };
+        let context = crate::Context::of_tests();
         let region = context.alloc_pd().unwrap().allocate(4096, Access::LOCAL_WRITE).unwrap();
         let memory = Arc::downgrade(&region.memory);
         assert_eq!(

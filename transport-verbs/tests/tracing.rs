@@ -20,9 +20,10 @@ fn recorder() -> (&'static Recorder, DefaultGuard) {
 }
 
 #[test]
+#[ignore = "needs an RDMA device, whose name is in VERBS_DEVICE"]
 fn objects_are_told_of_with_their_numbers_when_they_are_made_and_destroyed() {
     let (recorder, _guard) = recorder();
-    let Some(context) = device() else { return };
+    let context = device();
     recorder.only("device opened", &[("device", &context.name())]);
     let (channel, pd) = (context.create_channel().unwrap(), context.alloc_pd().unwrap());
     recorder.only("channel created", &[]);
@@ -65,9 +66,10 @@ fn objects_are_told_of_with_their_numbers_when_they_are_made_and_destroyed() {
 }
 
 #[test]
+#[ignore = "needs an RDMA device, whose name is in VERBS_DEVICE"]
 fn q01_changes_of_state_by_the_program_are_told_of() {
     let (recorder, _guard) = recorder();
-    let Some((mut a, b)) = ends() else { return };
+    let (mut a, b) = ends();
     a.qp.connect(&a.port, &b.qp.endpoint(&b.port)).unwrap();
     a.qp.modify(
         &QpAttr::new().state(QpState::RTS).min_rnr_timer(RnrTimer::from_number(3).unwrap()),
@@ -83,9 +85,10 @@ fn q01_changes_of_state_by_the_program_are_told_of() {
 }
 
 #[test]
+#[ignore = "needs an RDMA device, whose name is in VERBS_DEVICE"]
 fn o02_an_overrun_is_told_of_where_its_event_is_taken() {
     let (recorder, _guard) = recorder();
-    let Some(mut context) = device() else { return };
+    let mut context = device();
     let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
     let cq = context.cq(1).create().unwrap();
     let mut qp = pd.qp(&cq).caps(CAPS).create().unwrap();

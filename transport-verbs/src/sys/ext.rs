@@ -158,8 +158,9 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs an RDMA device, whose name is in VERBS_DEVICE"]
     fn a_device_has_the_extended_operations_and_tables_that_fit_into_memory() {
-        let Some(context) = crate::Context::of_tests() else { return };
+        let context = crate::Context::of_tests();
         let raw = context.raw.raw();
         // SAFETY: the context is open.
         let (device, port, cq) = unsafe {

@@ -1,5 +1,4 @@
-//! What libtest says of a program's tests. One that does not find what it needs prints `skipped: ` and the reason,
-//! and passes: it is told from those that ran only where their output is shown.
+//! What libtest reports of a program's tests: those that passed, and those that are ignored, by their reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,30 +10,21 @@ use std::thread;
 use crate::guest::Program;
 use crate::run::{Job, Stop, processors};
 
-/// Has libtest show what tests printed that passed.
-pub const SHOWING: &str = "--show-output";
-
-/// How many tests there were.
+/// What a program of tests came to that has succeeded.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tests {
-    /// That ran, and passed.
-    pub ran: u32,
-    /// That were skipped, by the reason that they gave first.
-    pub skipped: BTreeMap<String, u32>,
+    /// Those that ran, and passed.
+    pub passed: u32,
+    /// Those that were left out by their names.
+    pub left_out: u32,
 }
 
 impl Tests {
-    /// Those of a program that succeeded. An error where none ran, or one was skipped for a reason that is not among
-    /// these.
-    pub fn judge(output: &str, reasons: &[&str]) -> Result<Self, String> {
-        let unknown = |reason: &&str| !reasons.contains(reason);
-        if let Some(reason) = output.lines().filter_map(reason).find(unknown) {
-            return Err(format!("a test was skipped that must not be: {reason}"));
-        }
-        let skipped = skipped(output);
-        match passed(output).saturating_sub(skipped.values().sum()) {
+    /// Those that `output` reports, of one program or several; none is an error.
+    pub fn of(output: &str) -> Result<Self, String> {
+        match passed(output) {
             0 => Err("no test ran".into()),
-            ran => Ok(Self { ran, skipped }),
+            passed => Ok(Self { passed, left_out: sum(output, " filtered out") }),
         }
     }
 }
@@ -98,21 +88,39 @@ pub fn one_by_one(job: &mut Job, programs: &[Program]) -> Result<String, Stop> {
 
 fn alone(program: &Program, test: &str) -> io::Result<Output> {
     let mut command = Command::new(&program.path);
-    command.args(["--exact", test, SHOWING, "--test-threads=1"]).stdin(Stdio::null()).output()
+    command
+        .args(["--exact", test, "--show-output", "--test-threads=1"])
+        .stdin(Stdio::null())
+        .output()
 }
 
-/// The sum over all test binaries.
+/// How many passed, of all programs.
 pub fn passed(output: &str) -> u32 {
+    sum(output, " passed")
+}
+
+/// The sum of the numbers before this word, in the results of all programs that succeeded.
+fn sum(output: &str, word: &str) -> u32 {
     let results = output.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
-    results.filter_map(|rest| rest.split_once(" passed")?.0.parse::<u32>().ok()).sum()
+    let parts = results.flat_map(|result| result.split("; "));
+    parts.filter_map(|part| part.strip_suffix(word)?.parse::<u32>().ok()).sum()
+}
+
+/// How many are ignored, by their reasons, as a list of words.
+pub fn ignored(output: &str) -> String {
+    let mut counts = BTreeMap::<_, u32>::new();
+    for (_, reason) in output.lines().filter_map(|line| line.split_once(" ... ignored, ")) {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let words: Vec<_> =
+        counts.iter().map(|(why, count)| format!("{count} ignored: {why}")).collect();
+    words.join("; ")
 }
 
 /// Runs a command that runs tests, and counts those that passed; none is a failure.
 pub fn run(what: &str, command: &mut Command, job: &mut Job) -> Result<u32, Stop> {
-    match passed(&job.run(what, command)?) {
-        0 => Err(Stop::Failed(format!("{what}: no test ran"))),
-        count => Ok(count),
-    }
+    let tests = Tests::of(&job.run(what, command)?);
+    tests.map(|tests| tests.passed).map_err(|why| Stop::Failed(format!("{what}: {why}")))
 }
 
 /// The tests that were under way where the output ends, of those that libtest has named since they took long.
@@ -128,41 +136,18 @@ pub fn unfinished(output: &str) -> Vec<String> {
     late
 }
 
-fn reason(line: &str) -> Option<&str> {
-    line.strip_prefix("skipped: ")
-}
-
-fn skipped(output: &str) -> BTreeMap<String, u32> {
-    let mut all = BTreeMap::new();
-    let mut is_told = false;
-    for line in output.lines() {
-        if line.starts_with("---- ") {
-            // Here begins what another test printed.
-            is_told = false;
-        } else if let (Some(reason), false) = (reason(line), is_told) {
-            *all.entry(reason.to_owned()).or_default() += 1;
-            is_told = true;
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const THREE: &str = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured\n";
 
-    fn said(test: &str, text: &str) -> String {
-        format!("---- {test} stdout ----\n{text}\n\n")
-    }
-
     #[test]
     fn tests_are_summed_over_binaries_and_none_counts_without_a_result() {
         let doc = "   Doc-tests cq_core\n";
         assert_eq!(passed(&["running 12 tests\n", THREE, doc, THREE].concat()), 6);
         assert_eq!(passed("running 0 tests\ntest result: FAILED. 4 passed; 1 failed"), 0);
-        assert!(Tests::judge("running 0 tests\n", &[]).is_err());
+        assert!(Tests::of("running 0 tests\n").is_err());
     }
 
     #[test]
@@ -174,20 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_did_not_run() {
-        let output = said("a", "skipped: no wire\nskipped: no wire") + &said("b", "words") + THREE;
-        let tests = Tests::judge(&output, &["no wire"]).unwrap();
-        assert_eq!(tests, Tests { ran: 2, skipped: [("no wire".to_owned(), 1)].into() });
-        let all = ["a", "b", "c"].map(|test| said(test, "skipped: no wire")).concat() + THREE;
-        assert_eq!(Tests::judge(&all, &["no wire"]), Err("no test ran".to_owned()));
-    }
-
-    #[test]
-    fn a_reason_that_nobody_knows_is_a_fault_wherever_it_stands() {
-        let behind = said("a", "skipped: no wire\nskipped: no time") + THREE;
-        let alone = format!("skipped: no time\n{THREE}");
-        for output in [behind, alone] {
-            assert!(Tests::judge(&output, &["no wire"]).unwrap_err().ends_with("no time"));
-        }
+    fn what_was_ignored_or_left_out_is_counted() {
+        let output = "test a ... ignored, needs a wire\ntest b ... ok\ntest c ... ignored, needs a wire\n\
+                      test d ... ignored, takes long\n\
+                      test result: ok. 1 passed; 0 failed; 3 ignored; 0 measured; 2 filtered out; finished in 0.1s\n";
+        assert_eq!(ignored(output), "2 ignored: needs a wire; 1 ignored: takes long");
+        assert_eq!(Tests::of(output), Ok(Tests { passed: 1, left_out: 2 }));
     }
 }

@@ -1,9 +1,11 @@
-//! The tests of what needs libibverbs. No device is needed here: tests that want one say so and pass, and then run on
-//! the loopback, by its C ABI: that device is there on every machine.
+//! The tests of what needs libibverbs: those that need no device, and, on the loopback by its C ABI, those that need one, which
+//! libtest ignores: that device is there on every machine.
+
+use std::path::Path;
 
 use super::last_words;
 use super::libibverbs::{self, ADDR, SELECTION, TESTS, cargo};
-use super::libtest::{self, SHOWING, Tests};
+use super::libtest::{self, Tests};
 use super::preload::Tools;
 use crate::run::{Job, Stop};
 
@@ -14,25 +16,34 @@ const ONLY_HERE: [(&str, &str); 2] = [
     (SELECTION, "--test cqperf -- without_a_device_of_verbs"),
 ];
 
+/// The test of a system whose librdmacm can't be used.
+pub const WITHOUT_CM: &str = "without_its_module_it_says_so";
+/// What is there where librdmacm can be used.
+const CM: &str = "/dev/infiniband/rdma_cm";
+
 /// Builds and runs the tests.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
+    let without_cm = format!("--test cm -- --ignored {WITHOUT_CM}");
+    let has_cm = Path::new(CM).exists();
+    let without_cm = (!has_cm).then_some(("-p transport-verbs", without_cm.as_str()));
     let mut tests = 0;
-    for (packages, which) in ONLY_HERE {
+    for (packages, which) in ONLY_HERE.into_iter().chain(without_cm) {
         let words = format!("test --profile checker {packages} {which}");
         tests += libtest::run(&format!("cargo {words}"), &mut cargo(&words), job)?;
     }
-    let preloaded = preloaded(job)?;
-    Ok(format!("{tests} tests without a device, {preloaded}"))
+    let lacks =
+        if has_cm { format!(" but {WITHOUT_CM}, since {CM} is there") } else { String::new() };
+    Ok(format!("{tests} tests without a device{lacks}, {}", preloaded(job)?))
 }
 
-/// Why tests are skipped on the loopback, in their words, and why that is so.
-const SKIPPED: [(&str, &str); 3] = [
-    ("librdmacm can be used", "a test sees what is said where it can't"),
-    ("the device is not Soft-RoCE", "its identifiers are InfiniBand's"),
-    ("there is no second device", "a fabric has loop0 alone"),
+/// The tests that are left out on the loopback, and why.
+const LEFT_OUT: [(&str, &str); 3] = [
+    (WITHOUT_CM, "librdmacm can be used"),
+    ("the_best_gid_of_soft_roce_is_the_one_of_its_ipv4_address", "loop0 is not Soft-RoCE"),
+    ("a_queue_pair_of_another_device_is_refused", "a fabric has loop0 alone"),
 ];
 
-/// Runs the transport's own tests there, one program after the other: how many ran, and how many did not.
+/// Runs the transport's own tests there, one program after the other: how many ran, and which did not.
 fn preloaded(job: &mut Job) -> Result<String, Stop> {
     let programs = libibverbs::build(job, TESTS)?;
     let names: Vec<_> = programs.iter().map(|program| program.name.clone()).collect();
@@ -40,10 +51,8 @@ fn preloaded(job: &mut Job) -> Result<String, Stop> {
     let mut all = Tests::default();
     for name in names {
         let tests = one(&tools, &name, job)?;
-        all.ran += tests.ran;
-        for (reason, count) in tests.skipped {
-            *all.skipped.entry(reason).or_default() += count;
-        }
+        all.passed += tests.passed;
+        all.left_out += tests.left_out;
     }
     in_words(&all).map_err(Stop::Failed)
 }
@@ -51,26 +60,23 @@ fn preloaded(job: &mut Job) -> Result<String, Stop> {
 /// Runs the tests of the program of this name.
 fn one(tools: &Tools, name: &str, job: &mut Job) -> Result<Tests, Stop> {
     let mut command = tools.command(name)?;
-    command.env(ADDR, "127.0.0.1");
-    let output = job.run(&format!("{name} by the C ABI"), command.arg(SHOWING))?;
-    let tests = Tests::judge(&output, &SKIPPED.map(|(reason, _)| reason));
-    tests
+    command.env(ADDR, "127.0.0.1").arg("--include-ignored");
+    command.args(LEFT_OUT.iter().flat_map(|(test, _)| ["--skip", test]));
+    let output = job.run(&format!("{name} by the C ABI"), &mut command)?;
+    Tests::of(&output)
         .and_then(|tests| tools.fabric().check_gone().map(|()| tests))
         .map_err(|why| Stop::Failed(format!("{name} by the C ABI: {why}{}", last_words(&output))))
 }
 
-/// What came of them, with the reasons; an error where one of these is none any more.
-fn in_words(Tests { ran, skipped }: &Tests) -> Result<String, String> {
-    if let Some((gone, _)) = SKIPPED.iter().find(|(reason, _)| !skipped.contains_key(*reason)) {
-        return Err(format!("no test is skipped any more by the C ABI because {gone}"));
+/// What came of them; an error where one that is left out is none any more.
+fn in_words(Tests { passed, left_out }: &Tests) -> Result<String, String> {
+    let listed = LEFT_OUT.len();
+    if usize::try_from(*left_out) != Ok(listed) {
+        return Err(format!("{left_out} tests are left out by the C ABI, and {listed} are listed"));
     }
-    let count: u32 = skipped.values().sum();
-    let line = |(reason, why)| {
-        let count = skipped.get(reason)?;
-        Some(format!("\n{count} skipped: {reason} ({why})"))
-    };
-    let lines: String = SKIPPED.into_iter().filter_map(line).collect();
-    Ok(format!("{ran} by the C ABI, where {count} are skipped{lines}"))
+    let line = |(test, why)| format!("\n{test} is left out: {why}");
+    let lines: String = LEFT_OUT.into_iter().map(line).collect();
+    Ok(format!("{passed} by the C ABI, where {left_out} are left out{lines}"))
 }
 
 #[cfg(test)]
@@ -78,13 +84,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_that_nobody_gives_any_more_is_a_fault() {
-        let skipped = SKIPPED.map(|(reason, _)| (reason.to_owned(), 2)).into();
-        let mut tests = Tests { ran: 7, skipped };
-        let said = in_words(&tests).unwrap();
-        assert!(said.starts_with("7 by the C ABI, where 6 are skipped\n"), "{said}");
-        assert_eq!(said.lines().count(), 1 + SKIPPED.len());
-        tests.skipped.pop_first();
-        assert!(in_words(&tests).is_err());
+    fn a_test_that_is_left_out_and_not_there_is_a_fault() {
+        let tests = |left_out| Tests { passed: 7, left_out };
+        let said = in_words(&tests(3)).unwrap();
+        assert!(said.starts_with("7 by the C ABI, where 3 are left out\n"), "{said}");
+        assert_eq!(said.lines().count(), 1 + LEFT_OUT.len());
+        assert!(in_words(&tests(2)).is_err());
     }
 }

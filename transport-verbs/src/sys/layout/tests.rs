@@ -79,29 +79,24 @@ fn assert_in(text: &mut String, what: &str, value: usize) {
     writeln!(text, "_Static_assert({what} == {value}, \"{what} is not {value}\");").unwrap();
 }
 
-/// What the compiler says; `None` in a machine that runs the tests of a device, but can't build them.
-fn compile(program: &str) -> Option<Output> {
+/// What the C compiler says.
+fn compile(program: &str) -> Output {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let arguments = ["-std=gnu11", "-fsyntax-only", "-x", "c", "-"];
     let mut command = Command::new(&compiler);
     command.args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped());
-    if Command::new(&compiler).arg("--version").output().is_err() {
-        assert!(std::env::var("VERBS_DEVICE").is_ok(), "a C compiler is needed: name it in CC");
-        println!("skipped: there is no C compiler where the device is");
-        return None;
-    }
     for name in ["libibverbs", "librdmacm"] {
         let found = pkg_config::Config::new().cargo_metadata(false).probe(name).unwrap();
         command.args(found.include_paths.iter().map(|path| format!("-I{}", path.display())));
     }
-    let mut child = command.spawn().unwrap();
+    let mut child = command.spawn().expect("a C compiler is needed: name it in CC");
     child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
-    Some(child.wait_with_output().unwrap())
+    child.wait_with_output().unwrap()
 }
 
 #[test]
 fn c01_c02_layouts_and_constants_are_those_of_the_c_headers() {
-    let Some(checked) = compile(&program()) else { return };
+    let checked = compile(&program());
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
 
@@ -110,7 +105,7 @@ fn a_wrong_offset_or_constant_is_found() {
     for (what, value) in [("offsetof(struct ibv_wc, status)", 12), ("IBV_WC_RECV", 127)] {
         let mut wrong = HEADERS.to_owned();
         assert_in(&mut wrong, what, value);
-        let Some(checked) = compile(&wrong) else { return };
+        let checked = compile(&wrong);
         let said = String::from_utf8_lossy(&checked.stderr);
         assert!(!checked.status.success() && said.contains("is not"), "{said}");
     }
