@@ -287,14 +287,14 @@ pub fn details() -> String {
 fn fmt(job: &mut Job) -> Result<String, Stop> {
     let arguments = ["fmt", "--all", "--check", "--", "--color", "never"];
     job.run("cargo fmt", &mut cargo(&arguments))?;
-    // Workspaces of their own.
+    // Workspaces of their own, each of one package: `--all` would format what those depend on once more.
     for manifest in [
         "bench/firmware/Cargo.toml",
         "cq-core/examples/firmware/Cargo.toml",
         "verify/fuzz/Cargo.toml",
     ] {
         let mut fmt = cargo(&["fmt", "--manifest-path", manifest]);
-        job.run(&format!("cargo fmt of {manifest}"), fmt.args(&arguments[1..]))?;
+        job.run(&format!("cargo fmt of {manifest}"), fmt.args(&arguments[2..]))?;
     }
     Ok("formatted".into())
 }

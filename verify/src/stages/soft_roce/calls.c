@@ -196,3 +196,8 @@ const struct call calls[] = {
 	{"create_qp", create_qp, 0, ANY, 0},
 	{NULL, NULL, 0, ANY, 0},
 };
+
+bool leads_to_event(const struct call *call)
+{
+	return call->make == connect_to || call->make == accept_it || call->make == establish;
+}

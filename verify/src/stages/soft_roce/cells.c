@@ -273,6 +273,21 @@ void settle(struct cell *cell)
 		;
 }
 
+/* Waits for the event that a message leads to. If a packet of it was lost, the driver sends it again after 4.3 seconds, and the
+ * handshake after it was faster. */
+void await_answer(struct cell *cell)
+{
+	struct rdma_cm_event *event;
+	enum side side;
+
+	if (cell->events[A][0] || cell->events[B][0] || !(event = next_event(cell, DEADLINE_OF_LOST, &side)))
+		return;
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		keep(cell, event->id);
+	note_event(cell, side, event);
+	rdma_ack_cm_event(event);
+}
+
 /* What is destroyed in the middle of a handshake keeps the driver busy for ten seconds: both ends get out of it first. */
 static void get_out(struct cell *cell)
 {

@@ -9,6 +9,7 @@
 #define PATIENCE 2000
 #define DEADLINE 5000
 #define DEADLINE_OF_END 500
+#define DEADLINE_OF_LOST 10000
 /* What the handshake that follows a call has as its private data. */
 #define MARK 'S'
 
@@ -90,6 +91,7 @@ bool set_up(struct cell *cell, enum rdma_port_space space, enum state state);
 bool await_exit(struct cell *cell);
 /* Has all come that follows the call. */
 void settle(struct cell *cell);
+void await_answer(struct cell *cell);
 void tear_down(struct cell *cell);
 
 /* A call: what it gives, and in `note` what else is to be seen. */
@@ -104,6 +106,8 @@ struct call {
 
 /* The last has no name. */
 extern const struct call calls[];
+/* Whether it sends a message that leads to an event wherever the call succeeds. */
+bool leads_to_event(const struct call *call);
 
 /* Begins a line of this name, if it is to be printed. */
 bool begin(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -102,8 +102,11 @@ static void print(struct cell *cell, const struct call *call, bool there)
 		return;
 	}
 	errno = 0;
-	snprintf(end, sizeof end, "%s", end_of(call->make(cell, cell->self, call->argument)));
+	int result = call->make(cell, cell->self, call->argument);
+	snprintf(end, sizeof end, "%s", end_of(result));
 	settle(cell);
+	if (result == 0 && leads_to_event(call))
+		await_answer(cell);
 	say("%s%s%s%s", end, cell->note, cell->events[A], cell->events[B]);
 }
 
