@@ -11,7 +11,7 @@
 //! | [`message`] | what the process of a stage tells the checker |
 //! | [`run`] | a stage in its own process: its commands, its log, and why it stopped |
 //! | [`guest`] | a machine with an RDMA device, booted in QEMU |
-//! | [`packages`] | the Debian packages that a stage needs |
+//! | [`packages`] | what a stage needs beside Rust, and the packages that bring it |
 //! | [`report`] | what is shown meanwhile, the line per stage, the verdicts, the summary |
 
 use std::env;
@@ -28,7 +28,7 @@ use verify::far;
 
 use crate::message::{Message, tell};
 use crate::report::Report;
-use crate::run::{Job, is_ci};
+use crate::run::{Asked, Job, is_ci};
 use crate::stages::{STAGES, Stage};
 
 mod guest;
@@ -43,13 +43,17 @@ mod run;
 mod schedule;
 mod stages;
 
+/// The random ones of every commit.
+const SEED: u64 = 1;
+
 const DETAILS: &str = "\
 Stages run side by side as far as they share nothing, each in a process of its own; all run, also after one
 has failed. One that takes longer than its limit is ended, with what hung: its line names the test or the
 program, its log has the stacks, where gdb is there. What its commands print goes to target/verify/STAGE.log,
-and is shown here where the stage fails. Missing Debian packages are installed by root or by a sudo
-that asks no password; otherwise the stages that need them are skipped, and say what to install.
-Where CI is set, a skipped stage counts as failed.
+whose end is shown where the stage fails. Stages that miss something are skipped, and say what and which of
+Debian's packages brings it. Nothing is installed outside of target/, unless --install is given: then by
+apt-get, as root or by a sudo that asks no password, and by rustup. Where CI is set, a skipped stage counts as
+failed.
 
 verify/CHECKS.md says what runs on every commit, and why.
 
@@ -69,8 +73,12 @@ struct Arguments {
     long: bool,
 
     /// Which random ones: any number; the same one runs the same
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = SEED)]
     seed: u64,
+
+    /// Install what is missing: packages by apt-get, compilers by rustup
+    #[arg(long)]
+    install: bool,
 
     /// Run one stage in this process, and tell of it in lines of JSON
     #[arg(long, value_name = "STAGE", value_parser = stages::named, hide = true)]
@@ -103,6 +111,16 @@ struct Arguments {
     /// With --cases: of these, only the first of each NUMBER
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "1")]
     every: NonZeroUsize,
+}
+
+impl Arguments {
+    /// What every stage is told, as it is told on the command line.
+    fn options(&self) -> Vec<String> {
+        let seed = (self.seed != SEED).then(|| format!("--seed={}", self.seed));
+        let flags = [("--long", self.long), ("--install", self.install)];
+        let flags = flags.into_iter().filter(|(_, is_set)| *is_set);
+        flags.map(|(flag, _)| flag.to_owned()).chain(seed).collect()
+    }
 }
 
 fn main() -> ExitCode {
@@ -143,7 +161,8 @@ fn verify(arguments: &Arguments) -> io::Result<bool> {
         return alone(stage, arguments);
     }
     let started = Instant::now();
-    let mut report = Report::new(is_ci());
+    let options: Vec<_> = arguments.options().iter().map(|option| format!(" {option}")).collect();
+    let mut report = Report::new(is_ci(), format!("cargo verify{}", options.concat()));
     let program = env::current_exe()?;
     let all: Vec<_> = STAGES.iter().collect();
     let stages = if arguments.stages.is_empty() { &all } else { &arguments.stages };
@@ -155,9 +174,9 @@ fn verify(arguments: &Arguments) -> io::Result<bool> {
 /// The command that runs a stage in a process of its own.
 fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
     let mut command = Command::new(program);
-    command.args(["--alone", stage.name, "--seed", &arguments.seed.to_string()]);
+    command.args(["--alone", stage.name]).args(arguments.options());
     if arguments.long {
-        command.arg("--long").env(run::LONG, "1");
+        command.env(run::LONG, "1");
     }
     if !arguments.stages.is_empty() {
         command.arg("--show");
@@ -167,7 +186,8 @@ fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
 
 /// Runs a stage in this process: whether it passed.
 fn alone(stage: &'static Stage, arguments: &Arguments) -> io::Result<bool> {
-    let result = Job::start(stage.name, arguments.long, arguments.seed).and_then(|mut job| {
+    let Arguments { long, seed, install, .. } = *arguments;
+    let result = Job::start(stage.name, Asked { long, seed, install }).and_then(|mut job| {
         packages::ensure(&stage.packages.concat(), &mut job)?;
         (stage.run)(&mut job)
     });

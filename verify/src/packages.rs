@@ -1,4 +1,8 @@
-//! The Debian packages that a stage needs: found, installed where that is allowed, or asked for; or unpacked only.
+//! What a stage needs beside Rust: found, installed where that was asked for, or named with what brings it; or unpacked only.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `found` | the table of what is needed, and how it is found |
 
 use std::fs::{self, File};
 use std::io;
@@ -8,35 +12,68 @@ use std::process::{Command, Stdio};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
+#[cfg(test)]
+pub use self::found::all;
+pub use self::found::{PYTHON, find, program};
+use self::found::{distributions, package};
 use crate::run::{Job, Stop, root};
+
+mod found;
 
 /// Who installs something holds this file, relative to the workspace's root.
 const LOCK: &str = "target/verify/packages.lock";
 
-/// Sees to it that all `wanted` are installed, or skips the stage with what to do about it.
+/// Sees to it that what these packages of Debian bring is there, by installing them where `--install` is given. Otherwise the
+/// stage is skipped, and says what is missing.
 pub fn ensure(wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
-    if missing_of(wanted)?.is_empty() {
-        return Ok(());
-    }
-    // Stages run side by side: what one waits for here, another may have installed by then.
-    let _lock = lock()?;
-    let missing = missing_of(wanted)?;
+    let missing = missing_of(wanted);
     if missing.is_empty() {
         return Ok(());
     }
+    if !job.install {
+        return Err(Stop::Skipped(told(&missing, &distributions())));
+    }
+    // Stages run side by side: what one waits for here, another may have installed by then.
+    let _lock = lock()?;
+    let missing = missing_of(wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let skipped =
+        |why: String| Stop::Skipped(format!("{why}; {}", told(&missing, &distributions())));
+    let prefix = installer().map_err(skipped)?;
     let names = missing.join(" ");
-    let Some(prefix) = installer() else {
-        let why = format!("packages are missing: sudo apt-get install {names}");
-        return Err(Stop::Skipped(why));
-    };
     let mut install = || {
         job.run("apt-get update", &mut apt_get(prefix, &["update"]))?;
         let mut install = apt_get(prefix, &["install", "-y", "--no-install-recommends"]);
         job.run(&format!("apt-get install {names}"), install.args(&missing))
     };
-    install()
-        .map(drop)
-        .map_err(|stop| Stop::Skipped(format!("{stop}; by hand: sudo apt-get install {names}")))
+    install().map_err(|stop| skipped(stop.to_string()))?;
+    match missing_of(&missing)[..] {
+        [] => Ok(()),
+        [name, ..] => {
+            let sought = package(name).sought();
+            Err(Stop::Failed(format!("{name} is installed, and {sought} is not there")))
+        }
+    }
+}
+
+/// What is missing, and how to have it: by the names of this system where they are known, and Debian's.
+fn told(missing: &[&str], distributions: &[String]) -> String {
+    let sought: Vec<_> = missing.iter().map(|name| package(name).sought()).collect();
+    let is = |name: &str| distributions.iter().any(|it| it == name);
+    let by = match ["fedora", "arch"].into_iter().find(|name| is(name)) {
+        None => format!("sudo apt-get install {}, or --install", missing.join(" ")),
+        Some(distribution) => {
+            let name =
+                |name: &&str| package(name).elsewhere(distribution).unwrap_or("?").to_owned();
+            let mut names: Vec<_> = missing.iter().map(name).collect();
+            names.dedup();
+            let (names, debians) = (names.join(" "), missing.join(" "));
+            format!("{distribution}'s packages, not tried: {names} (Debian's: {debians})")
+        }
+    };
+    format!("missing: {}; {by}", sought.join(", "))
 }
 
 /// Waits until no other stage installs anything, and lets none as long as the file is open.
@@ -46,41 +83,30 @@ pub fn lock() -> io::Result<File> {
     Ok(lock)
 }
 
-/// Those that are not installed; a reason to skip where nobody can tell.
-fn missing_of<'a>(wanted: &[&'a str]) -> Result<Vec<&'a str>, Stop> {
-    if wanted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut query = Command::new("dpkg-query");
-    query.args(["--show", "--showformat=${Package} ${db:Status-Status}\n"]).args(wanted);
-    // It fails where a package is unknown to it: the listing says the same.
-    let Ok(output) = query.output() else {
-        let wanted = wanted.join(" ");
-        return Err(Stop::Skipped(format!("needs Debian's {wanted}; there is no dpkg here")));
-    };
-    Ok(missing(wanted, &String::from_utf8_lossy(&output.stdout)))
+/// Those of which nothing is there.
+fn missing_of<'a>(wanted: &[&'a str]) -> Vec<&'a str> {
+    let mut missing: Vec<_> = wanted.to_vec();
+    missing.sort_unstable();
+    missing.dedup();
+    missing.retain(|name| find(name).is_none());
+    missing
 }
 
-fn missing<'a>(wanted: &[&'a str], listing: &str) -> Vec<&'a str> {
-    let is_there = |name: &&str| listing.lines().any(|line| line == format!("{name} installed"));
-    wanted.iter().copied().filter(|name| !is_there(name)).collect()
-}
-
-/// What to put before apt-get so that it may install; none where we may not.
-fn installer() -> Option<&'static [&'static str]> {
-    if !succeeds("apt-get", &["--version"]) {
-        return None;
+/// What to put before apt-get so that it may install; why it can't.
+fn installer() -> Result<&'static [&'static str], String> {
+    if program("apt-get").is_none() {
+        return Err("--install knows apt-get alone, which is not here".into());
     }
     if geteuid().is_root() {
-        return Some(&[]);
+        return Ok(&[]);
     }
-    succeeds("sudo", &["-n", "true"]).then_some(&["sudo", "-n"])
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    let mut sudo = Command::new("sudo");
+    sudo.args(["-n", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match sudo.status() {
+        Ok(status) if status.success() => Ok(&["sudo", "-n"]),
+        Ok(_) => Err("--install needs root, or a sudo that asks no password".into()),
+        Err(why) => Err(format!("--install needs root: no sudo ({why})")),
+    }
 }
 
 fn apt_get(prefix: &[&str], arguments: &[&str]) -> Command {
@@ -133,10 +159,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_removed_or_unknown_package_or_one_that_ends_alike_is_missing() {
-        let listing = "rustc-web installed\ncargo-web config-files\n";
-        let wanted = ["rustc-web", "cargo-web", "rust-web-src", "web"];
-        assert_eq!(missing(&wanted, listing), wanted[1..]);
+    fn what_is_missing_is_named_with_what_brings_it() {
+        let told = |distribution: &str| told(&["perftest", "dapl2-utils"], &[distribution.into()]);
+        assert_eq!(
+            told("debian"),
+            "missing: ib_send_bw, dtest; sudo apt-get install perftest dapl2-utils, or --install"
+        );
+        assert_eq!(
+            told("fedora"),
+            "missing: ib_send_bw, dtest; fedora's packages, not tried: perftest ? (Debian's: perftest dapl2-utils)"
+        );
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::message::{Outcome, Stop};
 use crate::run::{log_path, root};
 use crate::stages::Stage;
 
-/// How much of a log is shown where a stage fails: a screenful or two, the rest is in the file.
-const TAIL: usize = 80;
+/// How much of a log is shown where a stage fails; the rest is in the file.
+const TAIL: usize = 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -24,6 +24,8 @@ enum Verdict {
 /// What the stages came to so far.
 pub struct Report {
     ci: bool,
+    /// What stands before the name of a stage in the command that runs it as here.
+    command: String,
     /// How many there are of each verdict.
     counts: [u32; 3],
     spinners: MultiProgress,
@@ -31,10 +33,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing has run yet; in CI a skip will count as a failure.
-    pub fn new(ci: bool) -> Self {
+    /// Nothing has run yet; in CI a skip will count as a failure. `command` and the name of a stage run that again.
+    pub fn new(ci: bool, command: String) -> Self {
         let (spinners, spinner_of) = (MultiProgress::new(), BTreeMap::new());
-        Self { ci, counts: [0; 3], spinners, spinner_of }
+        Self { ci, command, counts: [0; 3], spinners, spinner_of }
     }
 
     /// A stage has begun.
@@ -73,7 +75,10 @@ impl Report {
         let (name, time, words) = (stage.name, time(took, stage.budget), in_words(outcome));
         let word = ["ok", "FAILED", "skipped"][verdict as usize];
         let line = format!("{word:<8}{name:<13}{time}  {words}\n");
-        let log = if verdict == Verdict::Failed { shown_log(name) } else { String::new() };
+        let log = match verdict {
+            Verdict::Failed => shown_log(name) + &format!("---- again: {} {name}\n", self.command),
+            _ => String::new(),
+        };
         self.spinners.suspend(|| io::stdout().write_all((line + &log).as_bytes()))
     }
 
@@ -118,8 +123,8 @@ fn shown_log(stage: &str) -> String {
     let path = path.display();
     match left_out {
         _ if log.is_empty() => String::new(),
-        0 => format!("---- {path}\n{tail}\n----\n"),
-        n => format!("---- {path}, without its first {n} lines\n{tail}\n----\n"),
+        0 => format!("---- {path}\n{tail}\n"),
+        n => format!("---- {path}, without its first {n} lines\n{tail}\n"),
     }
 }
 

@@ -79,22 +79,36 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
 /// Is set where tests are to do many of what they do few of: `--long`.
 pub const LONG: &str = "VERIFY_LONG";
 
+/// What every stage is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// See [`Job::long`].
+    pub long: bool,
+    /// See [`Job::seed`].
+    pub seed: u64,
+    /// See [`Job::install`].
+    pub install: bool,
+}
+
 /// One stage under way.
 pub struct Job {
     /// Whether many are run of what is run few of on every commit: random programs, mutants, kills, sweeps.
     pub long: bool,
     /// Which random ones.
     pub seed: u64,
+    /// Whether what is missing may be installed.
+    pub install: bool,
     log: File,
     path: PathBuf,
 }
 
 impl Job {
     /// Opens the stage's log, behind what is there.
-    pub fn start(stage: &'static str, long: bool, seed: u64) -> Result<Self, Stop> {
+    pub fn start(stage: &'static str, asked: Asked) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
         let log = File::options().append(true).open(&path)?;
-        Ok(Self { long, seed, log, path })
+        let Asked { long, seed, install } = asked;
+        Ok(Self { long, seed, install, log, path })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.

@@ -233,7 +233,7 @@ mod tests {
         let (teller, told) = mpsc::channel();
         let stage: &'static Stage = Box::leak(Box::new(stage(name)));
         let mut under_way = [UnderWay::start(stage, shell(script), &teller).unwrap()];
-        let report = Report::new(false);
+        let report = Report::new(false, String::new());
         while !under_way[0].ended {
             take_in(&told, &mut under_way, &report);
             let [limit, silence] = times(&under_way[0]);
@@ -308,7 +308,7 @@ mod tests {
             started.lock().unwrap().push(stage.name);
             shell(PASSED)
         };
-        run(&all, command, |_| LONG, &mut Report::new(false)).unwrap();
+        run(&all, command, |_| LONG, &mut Report::new(false, String::new())).unwrap();
         started.lock().unwrap().sort_unstable();
         assert_eq!(*started.lock().unwrap(), STAGES.each_ref().map(|stage| stage.name));
         for stage in &STAGES {

@@ -369,13 +369,23 @@ fn last_words(output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::packages;
 
     #[test]
     fn stages_exclude_each_other_by_what_they_share() {
         let excludes = |a, b| named(a).unwrap().excludes(named(b).unwrap());
         assert!(excludes("doc", "clippy") && excludes("conformance", "soft-roce"));
         assert!(!excludes("loom", "test") && !excludes("fmt", "fmt"));
+    }
+
+    #[test]
+    fn how_each_package_is_found_is_known_and_of_no_other() {
+        let packages = STAGES.iter().flat_map(|stage| stage.packages).chain(&abi::LONG_PACKAGES);
+        let named: BTreeSet<_> = packages.flat_map(|names| names.iter().copied()).collect();
+        assert!(named.iter().copied().eq(packages::all()), "{named:?}");
     }
 
     #[test]

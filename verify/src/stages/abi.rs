@@ -73,6 +73,10 @@ pub const PACKAGES: &[&str] = &[
     programs::PACKAGES[1],
 ];
 
+/// What `--long` needs beside them.
+#[cfg(test)]
+pub const LONG_PACKAGES: [&[&str]; 2] = [programs::LONG_PACKAGES, crates::PACKAGES];
+
 /// So many faults are enough to see what is wrong.
 const ENOUGH: usize = 5;
 

@@ -40,7 +40,7 @@ const TARGET: &str = "target/bare-metal";
 
 /// Checks for every target with every set of features, and runs the firmware.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    toolchain::add_targets(job, &[&TARGETS[..], &[firmware::OF_RTIC]].concat())?;
+    toolchain::targets(job, &[&TARGETS[..], &[firmware::OF_RTIC]].concat())?;
     for (features, needs_alloc) in FEATURES {
         let what = format!("cargo check with {features:?}");
         let built = artifacts::build(job, &what, &mut check(features))?;

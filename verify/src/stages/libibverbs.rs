@@ -1,16 +1,15 @@
 //! How is built what needs libibverbs: the transport over it, and what of the others reaches it by their feature `verbs`.
 
 use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::artifacts;
 use crate::guest::Program;
+use crate::packages;
 use crate::run::{Job, Stop, cargo as plain_cargo};
 
 /// What it is built with.
-pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config", "libclang-14-dev"];
+pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config", LIBCLANG];
 
 /// The transport, and what of the others reaches it, in cargo's words.
 pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements -p bench -p verify \
@@ -31,8 +30,8 @@ pub const DEVICE: &str = "VERBS_DEVICE";
 /// What names an address of it, for librdmacm.
 pub const ADDR: &str = "VERBS_ADDR";
 
-/// The binding's generator reads headers with libclang, and panics with one that is newer than these.
-const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
+/// The binding's generator reads headers with libclang, and panics with one that is newer than this brings.
+const LIBCLANG: &str = "libclang-14-dev";
 
 /// The programs that cargo builds when told these `words`.
 pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
@@ -66,30 +65,8 @@ pub fn cargo(words: &str) -> Command {
 
 /// Has what runs a generator find the library that it can read headers with.
 pub fn with_libclang(command: &mut Command) -> &mut Command {
-    if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
-        command.env("LIBCLANG_PATH", path);
+    if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), packages::find(LIBCLANG)) {
+        command.env("LIBCLANG_PATH", path.with_file_name(""));
     }
     command
-}
-
-/// The first of these folders that has the library.
-fn libclang(folders: &[&str]) -> Option<PathBuf> {
-    let has_it = |folder: &&Path| {
-        let names = fs::read_dir(folder).into_iter().flatten().flatten();
-        names.map(|entry| entry.file_name()).any(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with("libclang.so") || name.starts_with("libclang-")
-        })
-    };
-    folders.iter().map(Path::new).find(has_it).map(Path::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_without_the_library_is_passed_over() {
-        assert_eq!(libclang(&["/nowhere", env!("CARGO_MANIFEST_DIR")]), None);
-    }
 }

@@ -145,7 +145,7 @@ impl Compiler {
     /// The oldest that is promised; where it can't be had, this one.
     fn oldest(job: &mut Job) -> Self {
         let version = env!("CARGO_PKG_RUST_VERSION");
-        match toolchain::install(job, version, &[]) {
+        match toolchain::ensure(job, version, &[]) {
             Ok(said) => Self { version: Some(version), words: format!("by {said}") },
             Err(why) => {
                 let words = format!("by this compiler, since {version} can't be had ({why})");

@@ -90,7 +90,7 @@ const CASES: &str = "16";
 
 /// Builds the tests for each processor, and runs them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    toolchain::add_targets(job, &PROCESSORS.each_ref().map(|processor| processor.target))?;
+    toolchain::targets(job, &PROCESSORS.each_ref().map(|processor| processor.target))?;
     let mut counts = Vec::new();
     for processor in &PROCESSORS {
         let more = if job.long { processor.more } else { &[] };

@@ -1,4 +1,4 @@
-//! Compilers beside the one that built this program, by rustup, which installs them where they are missing.
+//! Compilers beside the one that built this program, by rustup: found, installed where that was asked for, or named.
 
 use std::env;
 use std::process::Command;
@@ -14,44 +14,57 @@ const COMPONENTS: [&str; 2] = ["miri", "rust-src"];
 /// How many seconds an installation may take, where the network neither answers nor refuses.
 const PATIENCE: &str = "200";
 
-/// Has rustup install a toolchain where it or one of these components is missing: what its compiler calls itself.
-pub fn install(job: &mut Job, name: &str, components: &[&str]) -> Result<String, Stop> {
+/// Sees to it that a toolchain is there with these components: what its compiler calls itself. Otherwise the stage is skipped,
+/// and says what is missing.
+pub fn ensure(job: &mut Job, name: &str, components: &[&str]) -> Result<String, Stop> {
     // Stages run side by side, and rustup expects to be alone.
     let _lock = packages::lock()?;
     let mut list = Command::new("rustup");
     list.args(["component", "list", "--installed", "--toolchain", name]);
     let there = job.ask("rustup component list", &mut list).unwrap_or_default();
     if there.is_empty() || components.iter().any(|&component| !there.contains(component)) {
-        let mut install = Command::new("timeout");
-        install.args([PATIENCE, "rustup", "toolchain", "install", name]);
-        install.args(["--profile", "minimal", "--no-self-update"]);
-        install.args(components.iter().flat_map(|component| ["--component", component]));
-        job.run(&format!("installing Rust {name}"), &mut install)?;
+        let components = components.iter().flat_map(|component| ["--component", component]);
+        let words = ["toolchain", "install", name, "--profile", "minimal", "--no-self-update"];
+        rustup(job, &words.into_iter().chain(components).collect::<Vec<_>>())?;
     }
     let mut version = Command::new("rustup");
     let version = job.ask("rustc --version", version.args(["run", name, "rustc", "--version"]))?;
     Ok(version.trim().to_owned())
 }
 
-/// Has rustup install the nightly compiler where it is missing; where it can't be had, the stage is skipped.
-pub fn nightly(job: &mut Job) -> Result<(), Stop> {
-    install(job, NIGHTLY, &COMPONENTS).map(drop).map_err(|why| {
-        let components = COMPONENTS.join(",");
-        let by_hand = format!("rustup toolchain install {NIGHTLY} --component {components}");
-        Stop::Skipped(format!("{why}; by hand: {by_hand}"))
-    })
+/// Has rustup install something, if that was asked for.
+fn rustup(job: &mut Job, words: &[&str]) -> Result<(), Stop> {
+    let words = words.join(" ");
+    if packages::program("rustup").is_none() {
+        return Err(Stop::Skipped(format!("missing: rustup, and then `rustup {words}`")));
+    }
+    let by = format!("missing: rustup {words}");
+    if !job.install {
+        return Err(Stop::Skipped(by));
+    }
+    let mut rustup = Command::new("timeout");
+    rustup.args([PATIENCE, "rustup"]).args(words.split(' '));
+    let ran = job.run(&format!("rustup {words}"), &mut rustup);
+    ran.map(drop).map_err(|why| Stop::Skipped(format!("{why}; {by}")))
 }
 
-/// Has rustup add what the compiler that built this program needs for other targets; where that can't be had, the stage is
-/// skipped.
-pub fn add_targets(job: &mut Job, targets: &[&str]) -> Result<(), Stop> {
-    // Stages run side by side, and rustup expects to be alone.
+/// Sees to it that the nightly compiler is there.
+pub fn nightly(job: &mut Job) -> Result<(), Stop> {
+    ensure(job, NIGHTLY, &COMPONENTS).map(drop)
+}
+
+/// Sees to it that what the compiler that built this program needs for other targets is there.
+pub fn targets(job: &mut Job, wanted: &[&str]) -> Result<(), Stop> {
     let _lock = packages::lock()?;
-    let mut add = Command::new("rustup");
-    let added = job.run("rustup target add", add.args(["target", "add"]).args(targets));
-    added.map(drop).map_err(|why| {
-        Stop::Skipped(format!("{why}; by hand: rustup target add {}", targets.join(" ")))
-    })
+    let mut list = Command::new("rustup");
+    let there = job.ask("rustup target list", list.args(["target", "list", "--installed"]));
+    let there = there.unwrap_or_default();
+    let is_missing = |target: &&&str| there.lines().all(|line| line != **target);
+    let missing: Vec<_> = wanted.iter().filter(is_missing).copied().collect();
+    match &missing[..] {
+        [] => Ok(()),
+        missing => rustup(job, &[&["target", "add"], missing].concat()),
+    }
 }
 
 /// This machine, as Rust names it.

@@ -18,7 +18,7 @@ use crate::run::{Job, Stop, cargo, flags, root};
 use crate::stages::{artifacts, libibverbs, libtest};
 
 /// What some of them are built with, beside what libibverbs' bindings need.
-const PACKAGES: &[&str] = &["cmake"];
+pub const PACKAGES: &[&str] = &["cmake"];
 
 /// A published crate, and what its tests must show.
 struct Crate {

@@ -16,7 +16,7 @@ use crate::run::{Job, Stop, root};
 /// What the first of them needs, which run on every commit.
 pub const PACKAGES: [&str; 2] = ["openmpi-bin", "libopenmpi-dev"];
 /// What the others need; Mooncake needs the last two.
-const LONG_PACKAGES: &[&str] = &["g++", "libgloo-dev", "python3-pip", "libcurl4", "libnuma1"];
+pub const LONG_PACKAGES: &[&str] = &["g++", "libgloo-dev", "python3-pip", "libcurl4", "libnuma1"];
 
 /// What Python has of others, by version: nixl has a UCX of its own.
 const WHEELS: [&str; 3] =

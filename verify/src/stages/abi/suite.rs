@@ -15,9 +15,9 @@ pub const PACKAGE: &str = "python3-pyverbs";
 /// Where they lie in that.
 const TESTS: &str = "usr/share/doc/rdma-core/tests";
 
-/// Debian's Python, which has pyverbs, and what it is told in the folder that [`put`] was given.
-pub const PROGRAM: &str = "/usr/bin/python3";
-/// What it is told.
+/// The Python that has pyverbs.
+pub const PROGRAM: &str = packages::PYTHON;
+/// What it is told in the folder that [`put`] was given.
 pub const OPTIONS: &str = "tests/run_tests.py -v";
 
 /// So many of them must be carried out; the others are for devices with more than this one has.
