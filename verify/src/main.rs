@@ -10,6 +10,7 @@
 //! | [`processes`] | the processes of a stage: found, shown with their stacks, ended |
 //! | [`message`] | what the process of a stage tells the checker |
 //! | [`run`] | a stage in its own process: its commands, its log, and why it stopped |
+//! | [`changes`] | what differs from a commit |
 //! | [`guest`] | a machine with an RDMA device, booted in QEMU |
 //! | [`packages`] | what a stage needs beside Rust, and the packages that bring it |
 //! | [`report`] | what is shown meanwhile, the line per stage, the verdicts, the summary |
@@ -26,11 +27,13 @@ use cq_verbs::causes::Causes;
 use verify::conformance::{Part, named, run_here};
 use verify::far;
 
+use crate::changes::Changes;
 use crate::message::{Message, tell};
 use crate::report::Report;
 use crate::run::{Asked, Job, is_ci};
 use crate::stages::{STAGES, Stage};
 
+mod changes;
 mod guest;
 mod message;
 #[cfg(test)]
@@ -76,6 +79,12 @@ struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = SEED)]
     seed: u64,
 
+    /// Run what takes no more than two minutes after a change: the quick stages that depend on files that differ from
+    /// COMMIT, on what changed alone; and name the other stages that depend on them
+    #[arg(long, value_name = "COMMIT", num_args = 0..=1, require_equals = true, default_missing_value = "HEAD")]
+    #[arg(conflicts_with = "long")]
+    changed: Option<String>,
+
     /// Install what is missing: packages by apt-get, compilers by rustup
     #[arg(long)]
     install: bool,
@@ -119,7 +128,8 @@ impl Arguments {
         let seed = (self.seed != SEED).then(|| format!("--seed={}", self.seed));
         let flags = [("--long", self.long), ("--install", self.install)];
         let flags = flags.into_iter().filter(|(_, is_set)| *is_set);
-        flags.map(|(flag, _)| flag.to_owned()).chain(seed).collect()
+        let changed = self.changed.as_ref().map(|commit| format!("--changed={commit}"));
+        flags.map(|(flag, _)| flag.to_owned()).chain(seed).chain(changed).collect()
     }
 }
 
@@ -164,11 +174,24 @@ fn verify(arguments: &Arguments) -> io::Result<bool> {
     let options: Vec<_> = arguments.options().iter().map(|option| format!(" {option}")).collect();
     let mut report = Report::new(is_ci(), format!("cargo verify{}", options.concat()));
     let program = env::current_exe()?;
-    let all: Vec<_> = STAGES.iter().collect();
-    let stages = if arguments.stages.is_empty() { &all } else { &arguments.stages };
+    let (stages, left) = selected(arguments)?;
     let command = |stage: &Stage| process_of(stage, &program, arguments);
-    schedule::run(stages, command, |stage| stage.limit(arguments.long), &mut report)?;
-    report.finish(started.elapsed())
+    schedule::run(&stages, command, |stage| stage.limit(arguments.long), &mut report)?;
+    report.finish(started.elapsed(), &left)
+}
+
+/// The stages that are to run, and those that would also be concerned.
+fn selected(arguments: &Arguments) -> io::Result<(Vec<&'static Stage>, Vec<&'static Stage>)> {
+    let Arguments { stages, changed, .. } = arguments;
+    match changed {
+        _ if !stages.is_empty() => Ok((stages.clone(), Vec::new())),
+        None => Ok((STAGES.iter().collect(), Vec::new())),
+        Some(commit) => {
+            let changes = Changes::since(commit)?;
+            let concerned = STAGES.iter().filter(|stage| stage.is_concerned(&changes));
+            Ok(concerned.partition(|stage| stage.quick))
+        }
+    }
 }
 
 /// The command that runs a stage in a process of its own.
@@ -186,8 +209,9 @@ fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
 
 /// Runs a stage in this process: whether it passed.
 fn alone(stage: &'static Stage, arguments: &Arguments) -> io::Result<bool> {
-    let Arguments { long, seed, install, .. } = *arguments;
-    let result = Job::start(stage.name, Asked { long, seed, install }).and_then(|mut job| {
+    let &Arguments { long, seed, install, ref changed, .. } = arguments;
+    let asked = Asked { long, seed, install, changed: changed.clone() };
+    let result = Job::start(stage.name, asked).and_then(|mut job| {
         packages::ensure(&stage.packages.concat(), &mut job)?;
         (stage.run)(&mut job)
     });

@@ -82,12 +82,17 @@ impl Report {
         self.spinners.suspend(|| io::stdout().write_all((line + &log).as_bytes()))
     }
 
-    /// Prints the summary, and says whether nothing failed.
-    pub fn finish(self, took: Duration) -> io::Result<bool> {
+    /// Prints the summary, with the stages that `left` has to be run yet, and says whether nothing failed.
+    pub fn finish(self, took: Duration, left: &[&Stage]) -> io::Result<bool> {
         let [passed, failed, skipped] = self.counts;
         let minutes = took.as_secs_f64() / 60.0;
         let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
         writeln!(io::stdout(), "\nstages: {counts} in {minutes:.1} min")?;
+        if !left.is_empty() {
+            let names: Vec<_> = left.iter().map(|stage| stage.name).collect();
+            let names = names.join(" ");
+            writeln!(io::stdout(), "others depend on what changed: cargo verify {names}")?;
+        }
         Ok(failed == 0)
     }
 }

@@ -10,6 +10,7 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::LazyLock;
 use std::thread;
 
+use crate::changes::Changes;
 pub use crate::message::Stop;
 use crate::message::{Message, tell};
 
@@ -80,7 +81,7 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
 pub const LONG: &str = "VERIFY_LONG";
 
 /// What every stage is told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Asked {
     /// See [`Job::long`].
     pub long: bool,
@@ -88,6 +89,8 @@ pub struct Asked {
     pub seed: u64,
     /// See [`Job::install`].
     pub install: bool,
+    /// Since which commit [`Job::changed`] is.
+    pub changed: Option<String>,
 }
 
 /// One stage under way.
@@ -98,6 +101,8 @@ pub struct Job {
     pub seed: u64,
     /// Whether what is missing may be installed.
     pub install: bool,
+    /// What changed, where a stage is to look at that alone.
+    pub changed: Option<Changes>,
     log: File,
     path: PathBuf,
 }
@@ -107,8 +112,9 @@ impl Job {
     pub fn start(stage: &'static str, asked: Asked) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
         let log = File::options().append(true).open(&path)?;
-        let Asked { long, seed, install } = asked;
-        Ok(Self { long, seed, install, log, path })
+        let Asked { long, seed, install, changed } = asked;
+        let changed = changed.as_deref().map(Changes::since).transpose()?;
+        Ok(Self { long, seed, install, changed, log, path })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.

@@ -3,24 +3,30 @@
 use std::env;
 use std::fs;
 
-use super::{PATIENCE, STAGES, Stage};
+use super::stage::PATIENCE;
+use super::{STAGES, Stage};
 
 const HEAD: &str = "\
 # What is checked on every commit
 
 `cargo verify` runs these stages, `cargo verify --long` with more in each. Budgets are for two processors; a stage is killed
-after PATIENCE times its own.
+after PATIENCE times its own. What a stage needs beside Rust is named by Debian's packages; a stage that misses something is
+skipped, which fails where `CI` is set. On GitHub each is a job of its own: `cargo --locked verify --install STAGE`.
 
-| stage | passes if | why | does not show | `--long` adds | budget, s |
-|---|---|---|---|---|---|
+| stage | passes if | why | does not show | `--long` adds | needs | on GitHub | budget, s |
+|---|---|---|---|---|---|---|---|
 ";
 const FOOT: &str = "
 Generated from `verify/src/stages.rs`: `UPDATE_CHECKS=1 cargo test -p verify checks`.
 ";
 
 fn row(stage: &Stage) -> String {
-    let Stage { name, shows, why, misses, long, budget, .. } = stage;
-    format!("| {name} | {shows} | {why} | {misses} | {long} | {budget} |\n")
+    let Stage { name, shows, why, misses, long, needs, budget, .. } = stage;
+    let packages = stage.packages.concat().join(", ");
+    let needs = [packages.as_str(), needs].into_iter().filter(|words| !words.is_empty());
+    let needs = needs.collect::<Vec<_>>().join("; ");
+    let when = stage.on_github();
+    format!("| {name} | {shows} | {why} | {misses} | {long} | {needs} | {when} | {budget} |\n")
 }
 
 #[test]

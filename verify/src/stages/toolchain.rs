@@ -48,6 +48,19 @@ fn rustup(job: &mut Job, words: &[&str]) -> Result<(), Stop> {
     ran.map(drop).map_err(|why| Stop::Skipped(format!("{why}; {by}")))
 }
 
+/// Sees to it that the subcommand of cargo is there that this component of the compiler is.
+pub fn component(job: &mut Job, name: &str) -> Result<(), Stop> {
+    let _lock = packages::lock()?;
+    let subcommand = name.trim_start_matches("rust");
+    match job.attempt(
+        &format!("cargo {subcommand} --version"),
+        &mut run::cargo(&[subcommand, "--version"]),
+    )? {
+        (status, _) if status.success() => Ok(()),
+        _ => rustup(job, &["component", "add", name]),
+    }
+}
+
 /// Sees to it that the nightly compiler is there.
 pub fn nightly(job: &mut Job) -> Result<(), Stop> {
     ensure(job, NIGHTLY, &COMPONENTS).map(drop)
