@@ -7,7 +7,7 @@ use std::{fs, io};
 const PAGES: [(&str, usize, usize); 4] = [
     ("README.md", 150, 1400),
     ("CHANGELOG.md", 60, usize::MAX),
-    ("CONTRIBUTING.md", 150, usize::MAX),
+    ("CONTRIBUTING.md", 90, 1000),
     ("SECURITY.md", 100, usize::MAX),
 ];
 /// The lines of a crate's README.
