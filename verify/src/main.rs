@@ -175,6 +175,10 @@ fn verify(arguments: &Arguments) -> io::Result<bool> {
     let mut report = Report::new(is_ci(), format!("cargo verify{}", options.concat()));
     let program = env::current_exe()?;
     let (stages, left) = selected(arguments)?;
+    if stages.is_empty() && left.is_empty() {
+        writeln!(io::stdout(), "no stage depends on a file that has changed")?;
+        return Ok(true);
+    }
     let command = |stage: &Stage| process_of(stage, &program, arguments);
     schedule::run(&stages, command, |stage| stage.limit(arguments.long), &mut report)?;
     report.finish(started.elapsed(), &left)

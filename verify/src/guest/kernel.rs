@@ -23,6 +23,11 @@ pub const LOADED: &str = "modules";
 
 /// The folder of the kernel of this Debian, fetched where that has not been done.
 pub fn find(job: &mut Job) -> Result<PathBuf, Stop> {
+    if packages::program("apt-get").is_none() {
+        return Err(Stop::Skipped(
+            "the guest's kernel is Debian's, and there is no apt-get".into(),
+        ));
+    }
     let listing = job.run("apt-cache", Command::new("apt-cache").args(["depends", CURRENT]))?;
     let Some(package) = image_package(&listing) else {
         let why = format!("apt knows no {CURRENT}: sudo apt-get update; it has to be Debian");

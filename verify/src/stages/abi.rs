@@ -184,7 +184,10 @@ fn run_in(folder: &Path, rounds: &[&Round], job: &mut Job) -> Result<String, Sto
         suite::LEAST,
         extent.programs()
     );
-    let notes = extent.notes().map(|note| format!("\n{note}")).collect::<String>();
+    let left =
+        ROUNDS.iter().filter(|round| is_plain && !rounds.iter().any(|it| it.name == round.name));
+    let left = left.map(|round| format!("{} is left out: it needs root", round.name));
+    let notes = extent.notes().chain(left).map(|note| format!("\n{note}")).collect::<String>();
     let names: Vec<_> = rounds.iter().map(|round| round.name).collect();
     let lines = runs().map(|(run, _)| run.name()).zip(figures);
     Ok(format!("{summary}{crates}{notes}\n{}", figures::table(&names, lines)))

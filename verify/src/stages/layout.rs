@@ -74,8 +74,11 @@ fn of_these_versions(job: &mut Job, kept: &str) -> Result<(), Stop> {
     let recorded = versions(kept);
     let mut query = Command::new("dpkg-query");
     query.args(["-W", "-f=${Package} ${Version}\n"]).args(MADE_WITH);
-    let installed = job.ask("dpkg-query", &mut query)?;
-    let differs = |installed| format!("{GENERATED} differs, and was not made with {installed}");
+    let differs =
+        |installed: &str| format!("{GENERATED} differs, and was not made with {installed}");
+    let installed = job.ask("dpkg-query", &mut query);
+    let installed =
+        installed.map_err(|why| Stop::Skipped(differs(&format!("what is here ({why})"))))?;
     let other = installed.lines().find(|installed| !recorded.contains(installed));
     other.map_or(Ok(()), |installed| Err(Stop::Skipped(differs(installed))))
 }

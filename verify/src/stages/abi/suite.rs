@@ -44,11 +44,12 @@ pub fn put(folder: &Path, job: &mut Job) -> Result<(), Stop> {
 fn fetched(job: &mut Job) -> Result<PathBuf, Stop> {
     let mut query = Command::new("dpkg-query");
     query.args(["--show", "--showformat=${Version}", PACKAGE]);
-    let package = format!("{PACKAGE}={}", job.ask("dpkg-query", &mut query)?.trim());
+    let skipped =
+        |why: Stop| Stop::Skipped(format!("{why}; {PACKAGE}'s tests can't be fetched by apt-get"));
+    let version = job.ask("dpkg-query", &mut query).map_err(skipped)?;
+    let package = format!("{PACKAGE}={}", version.trim());
     let folder = root().join("target/verify").join(&package);
-    packages::once(&folder, |to| packages::unpack(&package, to, job)).map_err(|stop| {
-        Stop::Skipped(format!("{stop}; by hand: sudo apt-get update, and install {PACKAGE}"))
-    })?;
+    packages::once(&folder, |to| packages::unpack(&package, to, job)).map_err(skipped)?;
     Ok(folder.join(TESTS))
 }
 
