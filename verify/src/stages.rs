@@ -34,6 +34,7 @@ mod readme;
 mod sanitizers;
 mod soft_roce;
 mod toolchain;
+mod tools;
 mod verbs;
 
 /// One check of `cargo verify`.
