@@ -145,7 +145,7 @@ fn verify(arguments: &Arguments) -> io::Result<bool> {
     let started = Instant::now();
     let mut report = Report::new(is_ci());
     let program = env::current_exe()?;
-    let all: Vec<_> = STAGES.iter().collect();
+    let all: Vec<_> = STAGES.iter().filter(|stage| stage.only_by_name.is_empty()).collect();
     let stages = if arguments.stages.is_empty() { &all } else { &arguments.stages };
     let command = |stage: &Stage| process_of(stage, &program, arguments);
     schedule::run(stages, command, |stage| stage.limit(arguments.long), &mut report)?;

@@ -13,6 +13,7 @@ mod bare_metal;
 #[cfg(test)]
 mod checks;
 mod conformance;
+mod deny;
 mod differential;
 mod doc;
 mod exports;
@@ -49,6 +50,8 @@ pub struct Stage {
     pub misses: &'static str,
     /// What `--long` has more of.
     pub long: &'static str,
+    /// Why it runs only when it is named; empty where it runs on every commit.
+    pub only_by_name: &'static str,
     /// How many seconds it may take on two processors that run the other stages meanwhile.
     pub budget: u32,
     /// What only one stage at a time can use. A target directory that is built in once more, but in vain, is not
@@ -91,8 +94,9 @@ const LONG_PATIENCE: u32 = 200;
 impl Stage {
     /// One that shares nothing, and needs no package.
     pub const fn new(name: &'static str, budget: u32, run: Run) -> Self {
-        let (shows, why, misses, long) = ("", "", "", "");
-        Self { name, shows, why, misses, long, budget, shares: &[], packages: &[], run }
+        let (shows, why, misses, long, only_by_name) = ("", "", "", "", "");
+        let (shares, packages): (&[_], &[_]) = (&[], &[]);
+        Self { name, shows, why, misses, long, only_by_name, budget, shares, packages, run }
     }
 
     const fn shows(self, shows: &'static str) -> Self {
@@ -109,6 +113,11 @@ impl Stage {
 
     const fn long(self, long: &'static str) -> Self {
         Self { long, ..self }
+    }
+
+    /// One that is left out where no stage is named.
+    const fn by_name_only(self, reason: &'static str) -> Self {
+        Self { only_by_name: reason, ..self }
     }
 
     /// With what it shares.
@@ -133,7 +142,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 23] = [
+pub static STAGES: [Stage; 25] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the others"),
@@ -247,11 +256,19 @@ pub static STAGES: [Stage; 23] = [
         .misses("larger rings, which have one test each")
         .long("a hundred times the cases")
         .shares(&[Shared::Debug]),
+    Stage::new("deny", 60, deny::run)
+        .shows("each dependency is of crates.io, and has a range of versions and a license that `.cargo/deny.toml` allows; the libraries bring none in two versions")
+        .why("an update can bring another license, or a crate that users of the libraries then compile twice")
+        .misses("licenses of Debian's libraries"),
     Stage::new("planted", 5, planted::run)
         .shows("each fault of verify/planted.toml can be planted")
         .why("checks must detect real faults")
         .misses("without `--long`, whether it is found")
         .long("its stage finds each"),
+    Stage::new("advisories", 60, deny::advisories)
+        .shows("no dependency is vulnerable or yanked; none that a manifest here names is unsound or unmaintained")
+        .why("whoever uses the libraries has their dependencies")
+        .by_name_only("advisories come without a commit, from a database on GitHub"),
 ];
 
 /// The stage called `name`.
@@ -271,29 +288,34 @@ pub fn list() -> String {
 /// The stages as `--list` shows them: with their times, why they run on every commit, and what `--long` adds.
 pub fn details() -> String {
     let details = |stage: &Stage| {
-        let Stage { name, shows, why, misses, long, budget, .. } = stage;
+        let Stage { name, shows, why, misses, long, only_by_name, budget, .. } = stage;
         let limit = stage.limit(false).as_secs();
         let line = |head, text: &str| match text {
             "" => String::new(),
             text => format!("  {head}{text}\n"),
         };
         let (misses, long) = (line("not: ", misses), line("--long: ", long));
+        let named = line("only by its name: ", only_by_name);
         format!(
-            "{name}: {shows}\n  since {why}\n{misses}{long}  {budget} s, ended after {limit} s\n"
+            "{name}: {shows}\n  since {why}\n{misses}{long}{named}  {budget} s, ended after {limit} s\n"
         )
     };
     STAGES.iter().map(details).collect()
 }
 
+/// The manifests of the workspaces: ours, and others of one package each.
+const WORKSPACES: [&str; 4] = [
+    "Cargo.toml",
+    "bench/firmware/Cargo.toml",
+    "cq-core/examples/firmware/Cargo.toml",
+    "verify/fuzz/Cargo.toml",
+];
+
 fn fmt(job: &mut Job) -> Result<String, Stop> {
     let arguments = ["fmt", "--all", "--check", "--", "--color", "never"];
     job.run("cargo fmt", &mut cargo(&arguments))?;
-    // Workspaces of their own, each of one package: `--all` would format what those depend on once more.
-    for manifest in [
-        "bench/firmware/Cargo.toml",
-        "cq-core/examples/firmware/Cargo.toml",
-        "verify/fuzz/Cargo.toml",
-    ] {
+    // `--all` would format what those depend on once more.
+    for manifest in &WORKSPACES[1..] {
         let mut fmt = cargo(&["fmt", "--manifest-path", manifest]);
         job.run(&format!("cargo fmt of {manifest}"), fmt.args(&arguments[2..]))?;
     }

@@ -19,7 +19,11 @@ Generated from `verify/src/stages.rs`: `UPDATE_CHECKS=1 cargo test -p verify che
 ";
 
 fn row(stage: &Stage) -> String {
-    let Stage { name, shows, why, misses, long, budget, .. } = stage;
+    let Stage { name, shows, why, misses, long, only_by_name, budget, .. } = stage;
+    let why = match *only_by_name {
+        "" => why.to_string(),
+        reason => format!("{why}; runs only by its name: {reason}"),
+    };
     format!("| {name} | {shows} | {why} | {misses} | {long} | {budget} |\n")
 }
 
