@@ -18,6 +18,7 @@ mod differential;
 mod doc;
 mod exports;
 mod fabric;
+mod features;
 mod fuzz;
 mod layers;
 mod layout;
@@ -142,7 +143,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 25] = [
+pub static STAGES: [Stage; 26] = [
     Stage::new("fmt", 5, fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the others"),
@@ -202,14 +203,18 @@ pub static STAGES: [Stage; 25] = [
         .shares(&[Shared::Checker])
         .packages(&[abi::PACKAGES]),
     Stage::new("package", 100, package::run)
-        .shows("a dry run publishes the libraries in order; each builds from its package alone, and all together with all features, by the oldest promised compiler; manifests and the tables of features are complete")
-        .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
-        .long("each feature by itself")
+        .shows("a dry run publishes the libraries in order; they build from their packages, with all features; manifests and the tables of features are complete")
+        .why("in the workspace the compiler finds every file: there nobody notices a package that lacks one")
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("api", 1200, api::run)
         .shows("each library's public API is as in verify/api, breaks nothing without a new minor version, names only listed foreign crates, loses nothing with more features")
         .why("items, auto traits and foreign crates' versions change unnoticed")
         .misses("what is behind a signature; features in pairs")
+        .packages(&[libibverbs::PACKAGES]),
+    Stage::new("features", 150, features::run)
+        .shows("each library builds with each of its features alone, with none and with all, by the oldest promised compiler, without a warning")
+        .why("programs choose features and compilers that no other build here has")
+        .misses("features in pairs")
         .packages(&[libibverbs::PACKAGES]),
     Stage::new("doc", 110, doc::run)
         .shows("the documentation builds without a warning, by default and as docs.rs renders it; its links and those of all pages resolve; what is read first is short")

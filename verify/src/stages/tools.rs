@@ -15,6 +15,7 @@ pub struct Tool {
 
 #[expect(dead_code, reason = "no stage runs tests by it")]
 pub const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.151" };
+pub const HACK: Tool = Tool { name: "cargo-hack", version: "0.6.46" };
 pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 pub const FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
 pub const SEMVER_CHECKS: Tool = Tool { name: "cargo-semver-checks", version: "0.51.0" };
