@@ -1,6 +1,5 @@
 //! The table of stages, and what each one runs and demands.
 
-use std::process::Command;
 use std::time::Duration;
 
 use crate::guest;
@@ -27,6 +26,7 @@ pub mod libtest;
 mod loom;
 mod markdown;
 mod miri;
+mod mutate;
 mod package;
 mod planted;
 mod positions;
@@ -176,7 +176,7 @@ pub static STAGES: [Stage; 26] = [
         .why("only an independent driver detects mistakes that loopback and model share")
         .shares(&[Shared::Guest])
         .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES]),
-    Stage::new("mutate", 150, mutate)
+    Stage::new("mutate", 150, mutate::run)
         .shows("each control, a wrong step of a protocol, fails its loom models")
         .why("a check that detects nothing looks like one that passes")
         .misses("without `--long`, what no control weakens")
@@ -356,28 +356,6 @@ fn test(job: &mut Job) -> Result<String, Stop> {
         libtest::run("cargo test --release of the device", &mut fast, job)?;
     }
     Ok(format!("{} tests; {}", libtest::passed(&output), libtest::ignored(&output)))
-}
-
-/// What plants them.
-const MUTATE: &str = "verify-mutate";
-
-/// Faults that are planted one at a time, mechanically or by hand, and what notices them, by the package
-/// `verify-mutate`: the controls of the loom models, and with `--long` all mutants.
-fn mutate(job: &mut Job) -> Result<String, Stop> {
-    // With this package, so that what both are made of is built once.
-    let words = ["--profile", "checker", "-p", "verify", "-p", MUTATE, "--bin", MUTATE];
-    let built = artifacts::build(job, "cargo build", cargo(&["build"]).args(words))?;
-    let program = artifacts::executables(&built).into_iter().find(|it| it.name == MUTATE);
-    let program = program.ok_or(Stop::Failed("cargo built no tool".into()))?;
-    let tool = || Command::new(&program.path);
-    let controls = job.run("planting controls", tool().arg("--controls"))?;
-    let summary = last_line(&controls)?.to_owned();
-    if !job.long {
-        return Ok([&summary, controls.trim_end()].join("\n"));
-    }
-    let mutants = job.run("planting mutants", tool().arg("--long"))?;
-    let summary = format!("{}; {summary}", last_line(&mutants)?);
-    Ok([&summary, controls.trim_end(), mutants.trim_end()].join("\n"))
 }
 
 /// The line behind which there is nothing more; an error where there is none at all.
