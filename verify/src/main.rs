@@ -67,7 +67,7 @@ Exit status: 0 nothing failed, 1 a stage failed, 2 usage.";
 #[command(name = "cargo verify", bin_name = "cargo verify")]
 #[command(after_help = format!("Stages:\n{}\n{DETAILS}", stages::list()))]
 struct Arguments {
-    /// What to run, the first ones first; all of them where none is named
+    /// What to run, the first ones first; where none is named, all but those that say so
     #[arg(value_name = "STAGE", value_parser = stages::named)]
     stages: Vec<&'static Stage>,
 
@@ -189,7 +189,10 @@ fn selected(arguments: &Arguments) -> io::Result<(Vec<&'static Stage>, Vec<&'sta
     let Arguments { stages, changed, .. } = arguments;
     match changed {
         _ if !stages.is_empty() => Ok((stages.clone(), Vec::new())),
-        None => Ok((STAGES.iter().collect(), Vec::new())),
+        None => {
+            let all = STAGES.iter().filter(|stage| stage.only_by_name.is_empty());
+            Ok((all.collect(), Vec::new()))
+        }
         Some(commit) => {
             let changes = Changes::since(commit)?;
             let concerned = STAGES.iter().filter(|stage| stage.is_concerned(&changes));

@@ -5,7 +5,7 @@
 //! | `stage` | what a stage is |
 //! | `table` | all of them, in order |
 //! | `checks`, `workflow` | the page and the workflows that are made from that |
-//! | `toolchain`, `libibverbs`, `artifacts`, `libtest`, `preload`, `fabric`, `exports`, `markdown` | what several of them use |
+//! | `toolchain`, `tools`, `libibverbs`, `artifacts`, `libtest`, `preload`, `fabric`, `exports`, `markdown` | what several of them use |
 //!
 //! The other modules are stages, by their names.
 
@@ -18,10 +18,12 @@ mod bare_metal;
 #[cfg(test)]
 mod checks;
 mod conformance;
+mod deny;
 mod differential;
 mod doc;
 mod exports;
 mod fabric;
+mod features;
 mod fuzz;
 mod layers;
 mod layout;
@@ -43,6 +45,7 @@ mod stage;
 mod style;
 mod table;
 mod toolchain;
+mod tools;
 mod verbs;
 mod workflow;
 
@@ -68,7 +71,7 @@ pub fn list() -> String {
 /// The stages as `--list` shows them: with their times, why they run on every commit, and what `--long` adds.
 pub fn details() -> String {
     let details = |stage: &Stage| {
-        let Stage { name, shows, why, misses, long, needs, budget, .. } = stage;
+        let Stage { name, shows, why, misses, long, needs, only_by_name, budget, .. } = stage;
         let packages = stage.packages.concat().join(", ");
         let limit = stage.limit(false).as_secs();
         let line = |head: &str, text: &str| match text {
@@ -78,6 +81,7 @@ pub fn details() -> String {
         let lines = [
             line("not: ", misses),
             line("--long: ", long),
+            line("only by its name: ", only_by_name),
             line("needs Debian's packages or the like: ", &packages),
             line("needs ", needs),
             line(&format!("on GitHub, {}: ", stage.on_github()), &stage.command()),
@@ -87,6 +91,14 @@ pub fn details() -> String {
     };
     STAGES.iter().map(details).collect()
 }
+
+/// The manifests of the workspaces: ours, and others of one package each.
+const WORKSPACES: [&str; 4] = [
+    "Cargo.toml",
+    "bench/firmware/Cargo.toml",
+    "cq-core/examples/firmware/Cargo.toml",
+    "verify/fuzz/Cargo.toml",
+];
 
 /// The line behind which there is nothing more; an error where there is none at all.
 fn last_line(output: &str) -> Result<&str, Stop> {

@@ -23,7 +23,6 @@ pub(super) const NEVER: u16 = 1;
 
 /// The largest entry, in bytes.
 const LARGEST: usize = 128;
-const _: () = assert!(LARGEST <= sync::MOST_COPIED);
 
 /// Who accesses the memory of a ring: its two sides only ([`Own`]), or others too
 /// ([`raw::Shared`](super::raw::Shared)).
@@ -241,7 +240,10 @@ impl<E> core::panic::RefUnwindSafe for Slot<E> {}
 impl<E: Pod> Slot<E> {
     /// An unwritten slot.
     pub(super) const fn new() -> Self {
-        const { assert!(size_of::<E>() > 0 && size_of::<E>() <= LARGEST, "an entry has 1 to 128 bytes") };
+        const {
+            assert!(LARGEST <= sync::MOST_COPIED);
+            assert!(size_of::<E>() > 0 && size_of::<E>() <= LARGEST, "an entry has 1 to 128 bytes");
+        };
         Self(UnsafeCell::new(bytemuck::zeroed()))
     }
 

@@ -17,6 +17,7 @@ use cargo_metadata::Package;
 use self::foreign::Foreign;
 use self::listing::{Listing, Needs};
 use self::logged::Logged;
+use super::tools::SEMVER_CHECKS;
 use super::{libibverbs, package, toolchain};
 use crate::run::{Job, Stop, root};
 
@@ -37,7 +38,7 @@ const SHOWN: usize = 3;
 /// Judges the API of each library.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::nightly(job)?;
-    release::install(job)?;
+    SEMVER_CHECKS.install(job)?;
     let metadata = package::metadata(job)?;
     let libraries = package::libraries(&metadata);
     let update = env::var(UPDATE).unwrap_or_default();

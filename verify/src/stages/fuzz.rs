@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::{env, iter, thread};
 
+use super::tools::{FUZZ, with_tools};
 use super::{last_words, toolchain};
 use crate::run::{EXPECTED, Job, Stop, cannot_run, processors, root};
 
@@ -15,9 +16,6 @@ const PATIENCE: u32 = 120;
 /// How many inputs each tries at least, on the slowest machine.
 const LEAST: u64 = 20;
 
-/// The cargo-fuzz that is installed if it is not there.
-const TOOL: &str = "install cargo-fuzz --locked --debug --version 0.13.2 --root";
-const TOOLS: &str = "target/tools";
 const CRATE: &str = "verify/fuzz";
 const TARGET: &str = "target/fuzz";
 /// libFuzzer's options. An input that takes longer than so many seconds hangs.
@@ -27,8 +25,7 @@ const OPTIONS: [&str; 4] =
 /// Builds all targets once, and runs as many at once as there are processors.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     toolchain::nightly(job)?;
-    let mut install = toolchain::cargo(toolchain::NIGHTLY);
-    job.run("cargo install cargo-fuzz", install.args(TOOL.split_whitespace()).arg(TOOLS))?;
+    FUZZ.install(job)?;
     let triple = toolchain::host();
     let folders = ["--target-dir", TARGET, "--target", &triple];
     job.run("cargo fuzz build", fuzz("build").args(folders))?;
@@ -70,9 +67,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 
 fn fuzz(subcommand: &str) -> Command {
     let mut command = toolchain::cargo(toolchain::NIGHTLY);
-    command.args(["fuzz", subcommand, "--fuzz-dir", CRATE]);
-    let path = env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}/{TOOLS}/bin:{path}", root().display()));
+    with_tools(command.args(["fuzz", subcommand, "--fuzz-dir", CRATE]));
     command
 }
 

@@ -1,4 +1,5 @@
-//! Faults that are planted one at a time, mechanically or by hand, and what notices them, by the package `verify-mutate`.
+//! Faults that are planted one at a time, mechanically or by hand, and what notices them, by the package
+//! `verify-mutate`: the controls of the loom models, and with `--long` all mutants.
 
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use crate::run::{Job, Stop, cargo};
 /// What plants them.
 const MUTATE: &str = "verify-mutate";
 
-/// Plants the controls of the loom models, and with `--long` all mutants.
+/// Plants them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // With this package, so that what both are made of is built once.
     let words = ["--profile", "checker", "-p", "verify", "-p", MUTATE, "--bin", MUTATE];

@@ -1,8 +1,9 @@
 //! The libraries as packages: a dry run of publishing all of them, in the order of their dependencies; each package complete
-//! in itself, and built from that alone by the oldest compiler that is promised.
+//! in itself, and built from that alone.
 //!
-//! `cargo publish` would build what it packs, too, but by the present compiler, and once only in a target directory: it takes
-//! a package of the workspace for one of a registry, which never changes, and builds with its first version of it.
+//! `cargo publish` would build what it packs, too, but once only in a target directory: it takes a package of the workspace for
+//! one of a registry, which never changes, and builds with its first version of it. The stage `features` chooses features and
+//! the compiler.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::{fs, io};
 
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
-use super::{libibverbs, toolchain};
+use super::libibverbs;
 use crate::run::{Job, Stop, cargo, root};
 
 mod features;
@@ -43,11 +44,10 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     if !faults.is_empty() {
         return Err(Stop::Failed(faults.join("; ")));
     }
-    let compiler = Compiler::oldest(job);
-    build(job, &compiler, &libraries)?;
+    check(job)?;
     let names: Vec<_> = libraries.iter().map(|package| package.name.as_str()).collect();
-    let (count, names, words) = (dependencies.len(), names.join(", "), &compiler.words);
-    Ok(format!("{names}: built from their packages {words}, with {count} dependencies"))
+    let (count, names) = (dependencies.len(), names.join(", "));
+    Ok(format!("{names}: built from their packages, with {count} dependencies"))
 }
 
 /// The packages of the workspace and all that they depend on.
@@ -108,53 +108,10 @@ fn workspace(libraries: &[&Package]) -> String {
     )
 }
 
-/// Builds each package alone as it is, since another one might ask for what it forgot, and all together with all features;
-/// with `--long` also each with each of its features.
-fn build(job: &mut Job, compiler: &Compiler, libraries: &[&Package]) -> Result<(), Stop> {
-    let long = job.long;
-    for package in libraries {
-        let features = package.features.keys().filter(|_| long);
-        let features = features.map(|name| format!(" --features={name}"));
-        for features in [String::new()].into_iter().chain(features) {
-            check(job, compiler, &format!("--package={}{features}", package.name))?;
-        }
-    }
-    let all: String = libraries.iter().map(|it| format!("--package={} ", it.name)).collect();
-    check(job, compiler, &(all + "--all-features"))
-}
-
-/// Checks this selection, in cargo's words.
-fn check(job: &mut Job, compiler: &Compiler, selection: &str) -> Result<(), Stop> {
-    let mut check = compiler.cargo();
-    check.arg("check").args(selection.split_whitespace());
+/// Builds all that they have.
+fn check(job: &mut Job) -> Result<(), Stop> {
+    let mut check = cargo(&["check", "--workspace", "--all-features"]);
     check.arg("--manifest-path").arg(Path::new(SOURCES).join("Cargo.toml"));
     check.env("CARGO_TARGET_DIR", TARGET);
-    let what = format!("cargo check {selection}");
-    job.run(&what, libibverbs::with_libclang(&mut check)).map(drop)
-}
-
-/// What the packages are built with.
-struct Compiler {
-    /// Its version, where it is not the one of this build.
-    version: Option<&'static str>,
-    /// It in words.
-    words: String,
-}
-
-impl Compiler {
-    /// The oldest that is promised; where it can't be had, this one.
-    fn oldest(job: &mut Job) -> Self {
-        let version = env!("CARGO_PKG_RUST_VERSION");
-        match toolchain::ensure(job, version, &[]) {
-            Ok(said) => Self { version: Some(version), words: format!("by {said}") },
-            Err(why) => {
-                let words = format!("by this compiler, since {version} can't be had ({why})");
-                Self { version: None, words }
-            }
-        }
-    }
-
-    fn cargo(&self) -> Command {
-        self.version.map_or_else(|| cargo(&[]), toolchain::cargo)
-    }
+    job.run("cargo check of the packages", libibverbs::with_libclang(&mut check)).map(drop)
 }

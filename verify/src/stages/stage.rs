@@ -17,6 +17,8 @@ pub struct Stage {
     pub misses: &'static str,
     /// What `--long` has more of.
     pub long: &'static str,
+    /// Why it runs only when it is named; empty where it runs on every commit.
+    pub only_by_name: &'static str,
     /// How many seconds it may take on two processors that run the other stages meanwhile.
     pub budget: u32,
     /// What only one stage at a time can use. A target directory that is built in once more, but in vain, is not
@@ -90,6 +92,7 @@ impl Stage {
             why: "",
             misses: "",
             long: "",
+            only_by_name: "",
             budget,
             shares: &[],
             packages: &[],
@@ -116,6 +119,11 @@ impl Stage {
 
     pub const fn long(self, long: &'static str) -> Self {
         Self { long, ..self }
+    }
+
+    /// One that is left out where no stage is named.
+    pub const fn by_name_only(self, reason: &'static str) -> Self {
+        Self { only_by_name: reason, ..self }
     }
 
     /// With what it shares.

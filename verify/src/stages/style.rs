@@ -1,6 +1,6 @@
 //! Format and lints.
 
-use super::{libibverbs, toolchain};
+use super::{WORKSPACES, libibverbs, toolchain};
 use crate::run::{Job, Stop, cargo};
 
 /// Sees whether every file has the format.
@@ -8,12 +8,8 @@ pub fn fmt(job: &mut Job) -> Result<String, Stop> {
     toolchain::component(job, "rustfmt")?;
     let arguments = ["fmt", "--all", "--check", "--", "--color", "never"];
     job.run("cargo fmt", &mut cargo(&arguments))?;
-    // Workspaces of their own, each of one package: `--all` would format what those depend on once more.
-    for manifest in [
-        "bench/firmware/Cargo.toml",
-        "cq-core/examples/firmware/Cargo.toml",
-        "verify/fuzz/Cargo.toml",
-    ] {
+    // `--all` would format what those depend on once more.
+    for manifest in &WORKSPACES[1..] {
         let mut fmt = cargo(&["fmt", "--manifest-path", manifest]);
         job.run(&format!("cargo fmt of {manifest}"), fmt.args(&arguments[2..]))?;
     }

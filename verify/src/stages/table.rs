@@ -2,14 +2,14 @@
 
 use super::stage::{Machine, Shared, Stage};
 use super::{
-    abi, api, bare_metal, conformance, differential, doc, fuzz, layers, layout, libibverbs, loom,
-    miri, mutate, package, planted, positions, processors, readme, sanitizers, soft_roce, style,
-    verbs, workflow,
+    abi, api, bare_metal, conformance, deny, differential, doc, features, fuzz, layers, layout,
+    libibverbs, loom, miri, mutate, package, planted, positions, processors, readme, sanitizers,
+    soft_roce, style, verbs, workflow,
 };
 use crate::guest;
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 24] = [
+pub static STAGES: [Stage; 27] = [
     Stage::new("fmt", 5, style::fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the others")
@@ -84,9 +84,8 @@ pub static STAGES: [Stage; 24] = [
         .needs("root for the round as nobody, and to mount for what UCX looks for in /dev: what is left out is named")
         .of(&["transport-rxe-loop/", "verify/src/stages/abi"]),
     Stage::new("package", 100, package::run)
-        .shows("a dry run publishes the libraries in order; each builds from its package alone, and all together with all features, by the oldest promised compiler; manifests and the tables of features are complete")
-        .why("in the workspace a newer compiler finds every file: there nobody notices a package that lacks one, or a younger feature of Rust")
-        .long("each feature by itself")
+        .shows("a dry run publishes the libraries in order; they build from their packages, with all features; manifests and the tables of features are complete")
+        .why("in the workspace the compiler finds every file: there nobody notices a package that lacks one")
         .packages(&[libibverbs::PACKAGES])
         .of(&["*Cargo.toml", "*README.md", "cq-core/", "transport-"]).on_commits(),
     Stage::new("api", 1200, api::run)
@@ -95,6 +94,13 @@ pub static STAGES: [Stage; 24] = [
         .misses("what is behind a signature; features in pairs")
         .packages(&[libibverbs::PACKAGES])
         .of(&["cq-core/", "transport-", "verify/api/"]).on_commits(),
+    Stage::new("features", 150, features::run)
+        .shows("each library builds with each of its features alone, with none and with all, by the oldest promised compiler, without a warning")
+        .why("programs choose features and compilers that no other build here has")
+        .misses("features in pairs")
+        .packages(&[libibverbs::PACKAGES])
+        .of(&["*Cargo.toml", "cq-core/", "transport-"])
+        .on_commits(),
     Stage::new("doc", 110, doc::run)
         .shows("the documentation builds without a warning, by default and as docs.rs renders it; its links and those of all pages resolve; what is read first is short")
         .why("links break when names change")
@@ -148,6 +154,13 @@ pub static STAGES: [Stage; 24] = [
         .long("a hundred times the cases")
         .shares(&[Shared::Debug])
         .of(&["cq-core/src/queue"]),
+    Stage::new("deny", 100, deny::run)
+        .shows("each dependency is of crates.io, and has a range of versions and a license that `.cargo/deny.toml` allows; the libraries bring none in two versions")
+        .why("an update can bring another license, or a crate that users of the libraries then compile twice")
+        .misses("licenses of Debian's libraries")
+        .of(&["*Cargo.toml", "Cargo.lock", ".cargo/deny.toml"])
+        .quick()
+        .on_commits(),
     Stage::new("planted", 5, planted::run)
         .shows("each fault of verify/planted.toml can be planted")
         .why("checks must detect real faults")
@@ -161,4 +174,10 @@ pub static STAGES: [Stage; 24] = [
         .packages(&[workflow::PACKAGES])
         .of(&[".github/", "verify/src/stages/workflow.rs"])
         .quick(),
+    Stage::new("advisories", 60, deny::advisories)
+        .shows("no dependency is vulnerable or yanked; none that a manifest here names is unsound or unmaintained")
+        .why("whoever uses the libraries has their dependencies")
+        .by_name_only("advisories come without a commit, from a database on GitHub")
+        .of(&["Cargo.lock"])
+        .on_commits(),
 ];

@@ -10,20 +10,8 @@ use cargo_metadata::Package;
 use serde_json::Value;
 
 use super::{KEPT, TARGET, UPDATE};
-use crate::run::{Job, Stop, root};
-use crate::stages::toolchain;
-
-/// The cargo-semver-checks that is installed if it is not there.
-const TOOL: &str = "install cargo-semver-checks --locked --debug --version 0.51.0 --root";
-const TOOLS: &str = "target/tools";
-
-/// Installs what judges.
-pub fn install(job: &mut Job) -> Result<(), Stop> {
-    let mut install = toolchain::cargo(toolchain::NIGHTLY);
-    install.env("CARGO_PROFILE_DEV_DEBUG", "0");
-    job.run("cargo install cargo-semver-checks", install.args(TOOL.split_whitespace()).arg(TOOLS))
-        .map(drop)
-}
+use crate::run::{Job, Stop, cargo, root};
+use crate::stages::tools::with_tools;
 
 /// What breaks programs that were written for the last release, if its version says that nothing does; or keeps the API as that
 /// of the release.
@@ -46,8 +34,8 @@ pub fn faults(
     let before = root().join(TARGET).join(format!("{name}-released.json"));
     let mut unpack = Command::new("gzip");
     fs::write(&before, job.ask("gzip -dc", unpack.arg("-dc").arg(&kept))?)?;
-    let mut judge = Command::new(root().join(TOOLS).join("bin/cargo-semver-checks"));
-    judge.args(["semver-checks", "--color=never", "--baseline-rustdoc"]).arg(before);
+    let mut judge = cargo(&["semver-checks", "--color=never", "--baseline-rustdoc"]);
+    with_tools(judge.arg(before));
     let what = format!("cargo-semver-checks of {name}");
     let (status, said) = job.attempt(&what, judge.arg("--current-rustdoc").arg(now))?;
     Ok((!status.success()).then(|| broken(name, &said)))
