@@ -1,6 +1,5 @@
 //! How much memory the device takes: of a process that has it open and does nothing, and of two processes with
-//! many connected pairs. Each is measured in processes of its own, which do nothing else, so this test has no
-//! harness.
+//! many connected pairs. Each is measured in processes of its own, which do nothing else, so these have no harness.
 
 mod common;
 
@@ -24,10 +23,10 @@ fn main() {
     match std::env::var(ROLE).as_deref() {
         Ok(IDLE) => idle(),
         Ok(_) => paired(),
-        Err(_) => {
-            an_idle_device_is_small();
-            a_thousand_pairs_are_small();
-        }
+        Err(_) => common::tests([
+            ("an_idle_device_is_small", an_idle_device_is_small),
+            ("a_thousand_connected_pairs_are_small", a_thousand_pairs_are_small),
+        ]),
     }
 }
 
@@ -39,7 +38,6 @@ fn an_idle_device_is_small() {
     assert!(added < MIB, "an idle device takes {added} bytes");
     assert_eq!(threads[0], threads[1], "an idle device has a thread of its own");
     assert!(process.ended().success());
-    println!("test an_idle_device_is_small ... ok");
 }
 
 /// Says what the process had before it opened the device, and after; and how many threads.
@@ -71,7 +69,6 @@ fn a_thousand_pairs_are_small() {
     println!("{PAIRS} pairs: {shared} bytes are shared, {processes:?} of each process alone");
     assert!(all < 64 * MIB, "{PAIRS} pairs take {all} bytes");
     both.into_iter().for_each(|process| assert!(process.ended().success()));
-    println!("test a_thousand_connected_pairs_are_small ... ok");
 }
 
 /// Connects to those of whom it is told, uses each, and says what the process had before and has now. What it

@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
@@ -16,7 +16,7 @@ use rustix::process::geteuid;
 pub use self::found::all;
 pub use self::found::{PYTHON, find, program};
 use self::found::{distributions, package};
-use crate::run::{Job, Stop, root};
+use crate::run::{Job, Stop, quietly, root};
 
 mod found;
 
@@ -100,12 +100,9 @@ fn installer() -> Result<&'static [&'static str], String> {
     if geteuid().is_root() {
         return Ok(&[]);
     }
-    let mut sudo = Command::new("sudo");
-    sudo.args(["-n", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match sudo.status() {
-        Ok(status) if status.success() => Ok(&["sudo", "-n"]),
-        Ok(_) => Err("--install needs root, or a sudo that asks no password".into()),
-        Err(why) => Err(format!("--install needs root: no sudo ({why})")),
+    match quietly(Command::new("sudo").args(["-n", "true"])) {
+        Ok(()) => Ok(&["sudo", "-n"]),
+        Err(why) => Err(format!("--install needs root, or a sudo that asks no password ({why})")),
     }
 }
 

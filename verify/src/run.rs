@@ -196,6 +196,15 @@ fn succeeded(what: &str, status: ExitStatus) -> Result<(), Stop> {
     if status.success() { Ok(()) } else { Err(Stop::Failed(format!("{what}: {status}"))) }
 }
 
+/// Runs a command to see whether it succeeds: why not.
+pub fn quietly(command: &mut Command) -> Result<(), String> {
+    let Output { status, stderr, .. } =
+        command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&stderr);
+    let last = said.lines().last().map_or_else(|| status.to_string(), str::to_owned);
+    if status.success() { Ok(()) } else { Err(last) }
+}
+
 /// A command could not be run.
 pub fn cannot_run(what: &str, error: &io::Error) -> Stop {
     Stop::Failed(format!("cannot run {what}: {error}"))

@@ -9,7 +9,7 @@
 //!
 //! The other modules are stages, by their names.
 
-use crate::run::{Job, Stop, cargo, processors};
+use crate::run::Stop;
 
 mod abi;
 mod api;
@@ -44,6 +44,7 @@ mod soft_roce;
 mod stage;
 mod style;
 mod table;
+mod test;
 mod toolchain;
 mod tools;
 mod verbs;
@@ -103,24 +104,6 @@ const WORKSPACES: [&str; 4] = [
 /// The line behind which there is nothing more; an error where there is none at all.
 fn last_line(output: &str) -> Result<&str, Stop> {
     output.lines().last().ok_or(Stop::Failed("it printed nothing".into()))
-}
-
-fn test(job: &mut Job) -> Result<String, Stop> {
-    let mut tests = cargo(&["test"]);
-    // They mostly wait: for timers, and for other processes.
-    tests.env("RUST_TEST_THREADS", (3 * processors()).to_string());
-    tests.env("RUSTDOC", concat!(env!("CARGO_MANIFEST_DIR"), "/src/stages/rustdoc.sh"));
-    let output = job.run("cargo test", &mut tests)?;
-    if output.lines().any(|line| line.starts_with("warning: ")) {
-        // Clippy sees everything with libibverbs only.
-        return Err(Stop::Failed("the compiler warns where libibverbs is left out".into()));
-    }
-    if job.long {
-        // What happens in between is another matter without debug assertions.
-        let mut fast = cargo(&["test", "--release", "-p", "transport-rxe-loop", "--lib"]);
-        libtest::run("cargo test --release of the device", &mut fast, job)?;
-    }
-    Ok(format!("{} tests; {}", libtest::passed(&output), libtest::ignored(&output)))
 }
 
 /// How many lines are shown of what something printed that failed.

@@ -27,6 +27,7 @@ pub use cq_verbs::device::QpBuilder;
 pub use cq_verbs::post::{Post, PostError, WrError};
 pub use cq_verbs::setup::{Endpoint, Port, SrqInit, inc_rkey};
 pub use cq_verbs::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge, WindowBind};
+use libtest_mimic::{Arguments, Trial};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use transport_rxe_loop::{
@@ -37,6 +38,18 @@ pub use transport_rxe_loop::{
 use transport_rxe_loop::{Faults, OpenError};
 
 pub use self::end::End;
+
+/// The tests of a program that has no harness of libtest, one after the other: they start this program as their processes.
+pub fn tests<const N: usize>(tests: [(&'static str, fn()); N]) {
+    let tests = tests.map(|(name, run)| {
+        Trial::test(name, move || {
+            run();
+            Ok(())
+        })
+    });
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    libtest_mimic::run(&arguments, tests.into()).exit()
+}
 
 /// Longer than anything here takes, on any machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 use transport_rxe_loop::observe::FabricObserver;
 
 use crate::common::actor::{Actor, connect};
-use crate::common::name_space::{Pids, may_have_pids};
+use crate::common::name_space::Pids;
 use crate::common::process::{self, order, say};
 use crate::common::*;
 
@@ -44,10 +44,8 @@ fn requests(a: &mut Actor, b: &mut Actor, seed: usize) {
 }
 
 #[test]
+#[ignore = "needs PID namespaces"]
 fn x01_processes_of_other_pid_namespaces_reach_each_other() {
-    if !may_have_pids() {
-        return;
-    }
     for places in PLACES {
         for memory in ["fabric", "heap"] {
             eprintln!("{places:?}, {memory}");
@@ -59,10 +57,8 @@ fn x01_processes_of_other_pid_namespaces_reach_each_other() {
 }
 
 #[test]
+#[ignore = "needs PID namespaces"]
 fn x03_the_death_of_a_process_of_another_pid_namespace_is_noticed() {
-    if !may_have_pids() {
-        return;
-    }
     for places in PLACES {
         eprintln!("{places:?}");
         let [mut a, mut b] = two(places, "heap");
@@ -99,10 +95,8 @@ fn observes() {
 }
 
 #[test]
+#[ignore = "needs PID namespaces"]
 fn a_process_of_another_pid_namespace_is_observed_without_a_pid() {
-    if !may_have_pids() {
-        return;
-    }
     let name = fabric();
     let start = |place: Pids| {
         let test = "name_spaces::observes";

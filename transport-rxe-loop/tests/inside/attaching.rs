@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::inside::actor::PATIENCE;
-use crate::inside::name_space::skip;
 use crate::inside::prelude::*;
 use crate::shm::attachment::Attachment;
 use crate::shm::error::AttachError;
@@ -155,15 +154,6 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Whether a test that needs root can run.
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skip("only root can do what this test does");
-    }
-    root
 }
 
 /// How often a process has a file open, whatever its current name.

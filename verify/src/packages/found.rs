@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::run::quietly;
+
 /// Where the superuser's programs are, which are not on everybody's PATH.
 const SUPERUSERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// The Python that packages of the system are for.
@@ -94,11 +96,6 @@ pub fn program(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-fn succeeds(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
 /// Whether the C preprocessor finds a header.
 fn includes(header: &str) -> bool {
     let mut cc = Command::new("cc");
@@ -121,7 +118,7 @@ fn linked(library: &str) -> Option<PathBuf> {
 }
 
 fn imports(module: &str) -> bool {
-    succeeds(Command::new(PYTHON).args(["-c", &format!("import {module}")]))
+    quietly(Command::new(PYTHON).args(["-c", &format!("import {module}")])).is_ok()
 }
 
 /// The file of this path, or one that begins like it.

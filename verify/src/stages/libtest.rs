@@ -1,6 +1,6 @@
-//! What libtest reports of a program's tests: those that passed, and those that are ignored, by their reasons.
+//! What libtest reports of a program's tests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
@@ -106,17 +106,6 @@ fn sum(output: &str, word: &str) -> u32 {
     parts.filter_map(|part| part.strip_suffix(word)?.parse::<u32>().ok()).sum()
 }
 
-/// How many are ignored, by their reasons, as a list of words.
-pub fn ignored(output: &str) -> String {
-    let mut counts = BTreeMap::<_, u32>::new();
-    for (_, reason) in output.lines().filter_map(|line| line.split_once(" ... ignored, ")) {
-        *counts.entry(reason).or_default() += 1;
-    }
-    let words: Vec<_> =
-        counts.iter().map(|(why, count)| format!("{count} ignored: {why}")).collect();
-    words.join("; ")
-}
-
 /// Runs a command that runs tests, and counts those that passed; none is a failure.
 pub fn run(what: &str, command: &mut Command, job: &mut Job) -> Result<u32, Stop> {
     let tests = Tests::of(&job.run(what, command)?);
@@ -159,11 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ignored_or_left_out_is_counted() {
+    fn what_was_left_out_is_counted() {
         let output = "test a ... ignored, needs a wire\ntest b ... ok\ntest c ... ignored, needs a wire\n\
                       test d ... ignored, takes long\n\
                       test result: ok. 1 passed; 0 failed; 3 ignored; 0 measured; 2 filtered out; finished in 0.1s\n";
-        assert_eq!(ignored(output), "2 ignored: needs a wire; 1 ignored: takes long");
         assert_eq!(Tests::of(output), Ok(Tests { passed: 1, left_out: 2 }));
     }
 }

@@ -4,7 +4,7 @@ use super::stage::{Machine, Shared, Stage};
 use super::{
     abi, api, bare_metal, conformance, deny, differential, doc, features, fuzz, layers, layout,
     libibverbs, loom, miri, mutate, package, planted, positions, processors, readme, sanitizers,
-    soft_roce, style, verbs, workflow,
+    soft_roce, style, test, verbs, workflow,
 };
 use crate::guest;
 
@@ -37,7 +37,7 @@ pub static STAGES: [Stage; 27] = [
         .long("three preemptions in large models, too")
         .shares(&[Shared::Loom])
         .of(&["cq-core/", "transport-rxe-loop/src/protocol", "verify/loom/"]).on_commits(),
-    Stage::new("test", 580, super::test)
+    Stage::new("test", 580, test::run)
         .shows("unit, integration and documentation tests pass")
         .why("the suite can't kill processes, corrupt memory or fail system calls")
         .long("thousands of kills, corrupted fabrics and random inputs, also without debug assertions")

@@ -13,7 +13,6 @@ pub struct Tool {
     pub version: &'static str,
 }
 
-#[expect(dead_code, reason = "no stage runs tests by it")]
 pub const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.151" };
 pub const HACK: Tool = Tool { name: "cargo-hack", version: "0.6.46" };
 pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };

@@ -17,7 +17,6 @@ use rustix::net::{
 };
 use rustix::pipe::pipe;
 
-use super::super::common::name_space::skip;
 use super::super::common::process::{Actor, order, say};
 use super::storms::{Clients, Said, Server};
 use super::*;
@@ -143,6 +142,22 @@ fn attacks() {
 
 #[test]
 fn clients_are_served_beside_processes_that_send_a_listener_anything() {
+    serve_beside_hostile(|_| ());
+}
+
+#[test]
+#[ignore = "needs other users that can execute it"]
+fn clients_are_served_beside_them_and_another_user() {
+    serve_beside_hostile(|fabric| {
+        let mut intruder = Intruder::start(fabric);
+        intruder.send();
+        intruder.reach();
+        intruder
+    });
+}
+
+/// Serves clients beside processes that attack the listener, and what `start_more` starts.
+fn serve_beside_hostile<T>(start_more: impl FnOnce(&str) -> T) {
     let fabric = fabric();
     let mut server = Server::start(&fabric);
     let mut clients = Clients::start(&fabric, HONEST);
@@ -150,18 +165,13 @@ fn clients_are_served_beside_processes_that_send_a_listener_anything() {
     let mut hostile: Vec<_> = (0..HOSTILE).map(start).collect();
     let before = server.ask();
     hostile.iter_mut().for_each(|it| it.order(server.addr));
-    let intruder = may_be_another_user().then(|| Intruder::start(&fabric));
-    let intruder = intruder.map(|mut it| {
-        it.send();
-        it.reach();
-        it
-    });
+    let more = start_more(&fabric);
     clients.connect(server.addr, TIMES);
     for it in &mut hostile {
         assert_eq!(it.hear(), "done");
         it.kill();
     }
-    drop(intruder);
+    drop(more);
     served(&mut server, before, HONEST * TIMES);
 }
 
@@ -221,17 +231,6 @@ impl Drop for Intruder {
     fn drop(&mut self) {
         names_beside(&self.fabric).iter().for_each(|path| _ = fs::remove_file(path));
     }
-}
-
-/// Whether this process may start one of another user, that can execute this binary.
-fn may_be_another_user() -> bool {
-    let this = std::env::current_exe().unwrap();
-    let run = Intruder::command(this.to_str().unwrap()).arg("--list").output();
-    let may = run.is_ok_and(|run| run.status.success());
-    if !may {
-        skip("this process may not start another one as another user");
-    }
-    may
 }
 
 /// Names like those of listeners, and the beginnings of such.
@@ -312,10 +311,8 @@ fn intrudes() {
 }
 
 #[test]
+#[ignore = "needs other users that can execute it"]
 fn another_user_reaches_no_listener_and_makes_no_channel_readable() {
-    if !may_be_another_user() {
-        return;
-    }
     let fabric = fabric();
     // It takes names before there is a fabric.
     let mut intruder = Intruder::start(&fabric);

@@ -109,6 +109,7 @@ fn connect(context: &Context, ip: &str) {
 }
 
 #[test]
+#[ignore = "needs network namespaces"]
 fn an_address_that_comes_later_has_a_gid_until_it_goes() {
     run("gids::gets_addresses", ":");
 }
@@ -136,6 +137,7 @@ fn loses_the_first_address() {
 }
 
 #[test]
+#[ignore = "needs network namespaces"]
 fn the_first_gid_that_is_there_is_the_port_s() {
     run("gids::loses_the_first_address", "ip address add 10.1.2.3/32 label lo:1 dev lo");
 }
@@ -166,6 +168,7 @@ fn has_many_addresses_one_after_the_other() {
 }
 
 #[test]
+#[ignore = "needs network namespaces"]
 fn indices_are_used_again_where_all_were_used() {
     run("gids::has_many_addresses_one_after_the_other", ":");
 }
@@ -211,6 +214,7 @@ fn misses_changes() {
 }
 
 #[test]
+#[ignore = "needs network namespaces"]
 fn no_change_is_missed() {
     run("gids::misses_changes", ":");
 }

@@ -16,16 +16,12 @@ use crate::shm::file;
 use crate::shm::system::SystemError;
 use crate::sync::{AtomicU32 as Word, store};
 
-/// Has an actor play its part alone, to its end; false if it cannot be played here.
-fn alone(part: &str, directory: &Directory) -> bool {
+/// Has an actor play its part alone, to its end.
+fn alone(part: &str, directory: &Directory) {
     let actor = directory.play(part);
     let said = actor.hear();
     let status = actor.ended();
-    assert!(status.success(), "{status}");
-    if said != "done" {
-        skip(&said);
-    }
-    said == "done"
+    assert!(status.success() && said == "done", "{status}: {said}");
 }
 
 pub fn no_descriptor(path: &FabricPath) {
@@ -138,16 +134,17 @@ fn x07_signals_interrupt_nothing() {
     assert_eq!(directory.files(), [""; 0]);
 }
 
-fn mount(directory: &Path, flags: libc::c_ulong, size: &str) -> bool {
+fn mount(directory: &Path, flags: libc::c_ulong, size: &str) {
     let to = CString::new(directory.to_str().unwrap()).unwrap();
     let options = CString::new(size).unwrap();
     let tmpfs = c"tmpfs".as_ptr();
     // SAFETY: terminated strings that outlive the call.
-    unsafe { libc::mount(tmpfs, to.as_ptr(), tmpfs, flags, options.as_ptr().cast()) == 0 }
+    let mounted = unsafe { libc::mount(tmpfs, to.as_ptr(), tmpfs, flags, options.as_ptr().cast()) };
+    assert_eq!(mounted, 0);
 }
 
-/// A directory with so much memory, visible to this process alone; false if that is not permitted.
-fn own_memory(directory: &Path, size: &str) -> bool {
+/// Gives a directory so much memory, visible to this process alone.
+fn own_memory(directory: &Path, size: &str) {
     let all = libc::MS_REC | libc::MS_PRIVATE;
     let (none, root) = (std::ptr::null(), c"/".as_ptr());
     // SAFETY: affects the mounts that this process sees, and takes terminated strings.
@@ -155,53 +152,43 @@ fn own_memory(directory: &Path, size: &str) -> bool {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(none, root, none, all, none.cast()) == 0
     };
-    let has = own && mount(directory, 0, size);
-    if !has {
-        say("this process may not mount anything");
-    }
-    has
+    assert!(own, "this process may not have mounts of its own");
+    mount(directory, 0, size);
 }
 
 pub fn crowd(path: &FabricPath) {
-    if own_memory(path.directory(), "size=1100k") {
-        races::crowd(&Directory(path.directory().to_owned()), "racer");
-    }
+    own_memory(path.directory(), "size=1100k");
+    races::crowd(&Directory(path.directory().to_owned()), "racer");
 }
 
 /// With as much memory as a container has.
 pub fn large_crowd(path: &FabricPath) {
-    if own_memory(path.directory(), "size=64m") {
-        races::large_crowd(&Directory(path.directory().to_owned()));
-    }
+    own_memory(path.directory(), "size=64m");
+    races::large_crowd(&Directory(path.directory().to_owned()));
 }
 
 pub fn killed_makers(path: &FabricPath) {
-    if own_memory(path.directory(), "size=16m") {
-        races::killed_makers(path);
-    }
+    own_memory(path.directory(), "size=16m");
+    races::killed_makers(path);
 }
 
 #[test]
+#[ignore = "needs root"]
 fn x07_racing_to_make_the_file_needs_no_more_memory_than_the_file() {
-    if is_root() {
-        alone("crowd", &Directory::new());
-        alone("large crowd", &Directory::new());
-    }
+    alone("crowd", &Directory::new());
+    alone("large crowd", &Directory::new());
 }
 
 #[test]
+#[ignore = "needs root"]
 fn x02_x03_a_maker_of_the_file_that_is_killed_is_replaced_and_leaves_nothing() {
-    if is_root() {
-        alone("killed makers", &Directory::new());
-    }
+    alone("killed makers", &Directory::new());
 }
 
 /// With 4 MiB of shared memory, and one that is read-only.
 pub fn little_memory(x: &FabricPath) {
     let (directory, y) = (x.directory(), other(x, "y"));
-    if !own_memory(directory, "size=4m") {
-        return;
-    }
+    own_memory(directory, "size=4m");
     let of = |bytes| Shape { bytes, ..limits() };
     let full = |path: &FabricPath, bytes| {
         AttachError::from(SystemError::at("fallocate", &path.file(), Errno::NOSPC).bytes(bytes))
@@ -220,16 +207,15 @@ pub fn little_memory(x: &FabricPath) {
     files::map(&x.file(), 3 << 20).expect("it needs no more than it has");
     let directory = directory.join("below");
     fs::create_dir(&directory).unwrap();
-    assert!(mount(&directory, libc::MS_RDONLY, ""));
+    mount(&directory, libc::MS_RDONLY, "");
     let error = attach(&path(&directory, "x")).unwrap_err();
     assert_eq!(error, SystemError::at("open", &directory, Errno::ROFS).into());
 }
 
 #[test]
+#[ignore = "needs root"]
 fn x07_full_or_read_only_shared_memory_is_an_error_and_what_was_made_stays_usable() {
-    if is_root() {
-        alone("little memory", &Directory::new());
-    }
+    alone("little memory", &Directory::new());
 }
 
 #[test]
@@ -267,15 +253,13 @@ pub fn another_user(root_s: &FabricPath) {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn x01_two_users_have_a_fabric_each() {
-    if !is_root() {
-        return;
-    }
     let directory = Directory::new();
     fs::set_permissions(&directory.0, fs::Permissions::from_mode(0o1777)).unwrap();
     fs::create_dir(directory.0.join("closed")).unwrap();
     directory.attach();
-    assert!(alone("another user", &directory));
+    alone("another user", &directory);
     assert_eq!(directory.files().len(), 2, "{:?}", directory.files());
     assert!(file::find(&directory.path()).unwrap().is_some());
 }

@@ -57,10 +57,8 @@ fn x07_a_file_that_others_may_have_written_is_refused() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn x07_another_user_s_file_is_refused() {
-    if !is_root() {
-        return;
-    }
     let directory = Directory::new();
     let path = directory.path();
     write_own(&path, "theirs");

@@ -5,7 +5,7 @@ use std::{env, process};
 use transport_rxe_loop::Limits;
 
 use super::*;
-use crate::test::name_space::{may_mount, where_mounts_are};
+use crate::test::name_space::where_mounts_are;
 use crate::test::*;
 
 #[test]
@@ -110,10 +110,8 @@ fn x07_why_it_does_not_open_is_said_once() {
 }
 
 #[test]
+#[ignore = "needs mount namespaces"]
 fn x07_a_call_that_the_system_refuses_is_told_with_its_object_and_what_to_do() {
-    if !may_mount() {
-        return;
-    }
     for (script, call, errno, advice) in [
         (
             "mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm",
