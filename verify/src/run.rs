@@ -79,8 +79,13 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
 /// Is set where tests are to do many of what they do few of: `--long`.
 pub const LONG: &str = "VERIFY_LONG";
 
+/// Is set where the machine may be changed: `--install`.
+pub const INSTALL: &str = "VERIFY_INSTALL";
+
 /// One stage under way.
 pub struct Job {
+    /// Whether the machine may be changed: packages installed, modules of its kernel loaded.
+    pub install: bool,
     /// Whether many are run of what is run few of on every commit: random programs, mutants, kills, sweeps.
     pub long: bool,
     /// Which random ones.
@@ -94,7 +99,8 @@ impl Job {
     pub fn start(stage: &'static str, long: bool, seed: u64) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
         let log = File::options().append(true).open(&path)?;
-        Ok(Self { long, seed, log, path })
+        let install = env::var_os(INSTALL).is_some();
+        Ok(Self { install, long, seed, log, path })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.

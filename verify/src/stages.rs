@@ -78,7 +78,7 @@ pub enum Shared {
     BareMetal,
     /// `target/mutate`.
     Mutate,
-    /// QEMU, which emulates two processors with both of the machine's.
+    /// QEMU, which emulates two processors with both of the machine's; the names of devices on its own kernel.
     Guest,
 }
 
@@ -161,7 +161,7 @@ pub static STAGES: [Stage; 23] = [
         .long("thousands of kills, corrupted fabrics and random inputs, also without debug assertions")
         .shares(&[Shared::Debug]),
     Stage::new("soft-roce", 390, soft_roce::run)
-        .shows("transport-verbs works on Linux' Soft-RoCE driver, also between two hosts; connecting by addresses differs from the loopback only as listed")
+        .shows("transport-verbs works on Linux' Soft-RoCE driver, on this machine's kernel where that has it (with `--install`, by root) or else in QEMU, and between two hosts; connecting by addresses differs from the loopback only as listed")
         .why("only an independent driver detects mistakes that loopback and model share")
         .shares(&[Shared::Guest])
         .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES]),
