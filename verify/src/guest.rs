@@ -10,8 +10,12 @@
 //! | `kernel` | finding, fetching and unpacking Debian's kernel |
 //! | `libraries` | what a program needs beside itself |
 //! | `archive` | the guest's files |
+//! | `devices.sh` | the RDMA devices: made, and removed |
+//! | `tasks.sh` | running the tasks, one after the other |
 //! | `init.sh` | what the guest does: set up, run the tasks, end |
 //! | `boot` | QEMU: one guest, or two on a wire |
+//! | [`machine`] | this machine instead, where its own kernel has the driver |
+//! | `machine.sh` | what is done there: set up, run the tasks, clear away |
 //! | [`tasks`] | what it is told to run, and what came of it |
 
 use std::fs;
@@ -25,6 +29,7 @@ mod archive;
 mod boot;
 mod kernel;
 mod libraries;
+pub mod machine;
 pub mod tasks;
 
 /// What brings QEMU, the guest's programs, and the tools that unpack its kernel.
@@ -59,6 +64,22 @@ pub struct Load {
     pub programs: Vec<Program>,
     /// What it can be booted for: the name of a list, and the list.
     pub lists: Vec<(&'static str, Vec<Task>)>,
+}
+
+/// What runs the tasks of a list, beside the lists and the programs.
+const SCRIPTS: [(&str, &str); 3] = [
+    ("devices.sh", include_str!("guest/devices.sh")),
+    ("tasks.sh", include_str!("guest/tasks.sh")),
+    ("machine.sh", include_str!("guest/machine.sh")),
+];
+
+impl Load {
+    /// The scripts and the lists, by the names of their files.
+    fn texts(&self) -> impl Iterator<Item = (String, String)> {
+        let scripts = SCRIPTS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        let lists = self.lists.iter().map(|(list, tasks)| (tasks::name(list), tasks::file(tasks)));
+        scripts.chain(lists)
+    }
 }
 
 /// A program of this workspace.
@@ -116,9 +137,9 @@ fn archive(kernel: &Path, load: &Load) -> Result<Archive, Stop> {
     for file in files.chain(libraries.iter().map(PathBuf::as_path)) {
         archive.copy(file, file)?;
     }
-    archive.file(format!("job/{}.tasks", boot::NOTHING), "");
-    for (list, tasks) in &load.lists {
-        archive.file(format!("job/{list}.tasks"), tasks::file(tasks));
+    let nothing = (tasks::name(boot::NOTHING), String::new());
+    for (name, text) in load.texts().chain([nothing]) {
+        archive.file(Path::new("job").join(name), text);
     }
     Ok(archive)
 }

@@ -172,8 +172,26 @@ fn tests_of(artifact: &Artifact) -> Result<Vec<Check>> {
         return Ok(vec![check(target.clone(), &[])]);
     }
     let listed = list(program.as_str(), &["--list", "--format", "terse"])?;
-    let tests = listed.iter().filter_map(|line| line.strip_suffix(": test"));
-    Ok(tests.map(|test| check(format!("{target}::{test}"), &["--exact", test])).collect())
+    let mut tests: Vec<_> = listed.iter().filter_map(|line| line.strip_suffix(": test")).collect();
+    let ignored = list(program.as_str(), &["--list", "--ignored", "--format", "terse"])?;
+    let ignored: Vec<_> = ignored.iter().filter_map(|line| line.strip_suffix(": test")).collect();
+    let mut needy = Vec::new();
+    if !ignored.is_empty() {
+        // Told their names alone, it runs none, and says why of each.
+        let said = list(program.as_str(), &[&["--exact"], &ignored[..]].concat())?;
+        needy = said.iter().filter_map(|line| of_a_need(line)).map(str::to_owned).collect();
+        tests.retain(|test| !ignored.contains(test));
+    }
+    let named = |test: &str, more: &[&str]| {
+        check(format!("{target}::{test}"), &[&["--exact", test], more].concat())
+    };
+    let plain = tests.into_iter().map(|test| named(test, &[]));
+    Ok(plain.chain(needy.iter().map(|test| named(test, &["--ignored"]))).collect())
+}
+
+/// The test of a line of libtest's that is ignored for what it needs; others are processes of tests.
+fn of_a_need(line: &str) -> Option<&str> {
+    Some(line.strip_prefix("test ")?.split_once(" ... ignored, needs ")?.0)
 }
 
 fn of_program(artifact: &Artifact) -> Result<Vec<Check>> {

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
 use super::Guest;
-use super::tasks::{Ran, Results};
+use super::tasks::{self, Ran, Results};
 use crate::run::{Job, Stop, root};
 
 /// How long a guest may take for itself, in seconds: it boots in three, and on a busy machine in twenty.
@@ -133,12 +133,7 @@ impl Guest {
     }
 
     fn watch(&self, list: &str, command: &mut Command, job: &mut Job) -> Result<Vec<Ran>, Stop> {
-        let mut results = Results::default();
-        let status = job.watch("booting the guest", command, |job, line| {
-            if let Some(task) = results.line(line) {
-                job.announce(&format!("in the guest: {task}"));
-            }
-        })?;
+        let (results, status) = tasks::watch("booting the guest", "in the guest", command, job)?;
         self.conclude(list, results, status, job)
     }
 

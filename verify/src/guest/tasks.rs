@@ -1,8 +1,12 @@
 //! What a guest is told to run, and what came of it.
 //!
-//! A list of tasks is a file, a line each: name, seconds and command, with tabs between. The guest prints `== begin
+//! A list of tasks is a file, a line each: name, seconds and command, with tabs between. `tasks.sh` prints `== begin
 //! NAME` before each and `== end NAME STATUS` behind it, and `== over` behind the last: a guest that ends
 //! without has died.
+
+use std::process::{Command, ExitStatus};
+
+use crate::run::{Job, Stop};
 
 /// One thing to run.
 #[derive(Clone, Debug)]
@@ -15,7 +19,12 @@ pub struct Task {
     pub command: String,
 }
 
-/// The tasks as the guest reads them.
+/// The file of the list of this name.
+pub fn name(list: &str) -> String {
+    format!("{list}.tasks")
+}
+
+/// The tasks as `tasks.sh` reads them.
 pub fn file(tasks: &[Task]) -> String {
     let line = |Task { name, seconds, command }: &Task| format!("{name}\t{seconds}\t{command}\n");
     tasks.iter().map(line).collect()
@@ -38,7 +47,7 @@ pub enum End {
     /// With this status, as a shell sees it.
     #[error("exit status {0}")]
     Status(u8),
-    /// It was killed; the guest does that when its time is over.
+    /// It was killed; `tasks.sh` does that when its time is over.
     #[error("killed: its time was over")]
     Killed,
     /// The guest ended under it, or said nothing that could be read.
@@ -53,6 +62,8 @@ pub struct Results {
     /// Whether the last of them is over.
     closed: bool,
     over: bool,
+    /// What was said before the first of them, between two, and behind the last.
+    outside: String,
 }
 
 impl Results {
@@ -71,8 +82,15 @@ impl Results {
                 Some(end) => (task.end, self.closed) = (end, true),
                 None => task.output += &format!("{line}\n"),
             }
+        } else {
+            self.outside += &format!("{line}\n");
         }
         None
+    }
+
+    /// What was said, but by no task.
+    pub fn outside(&self) -> &str {
+        self.outside.trim()
     }
 
     /// What came of the tasks, in order, and whether the guest came to the end of its list.
@@ -82,6 +100,22 @@ impl Results {
         }
         (self.ran, self.over)
     }
+}
+
+/// Runs `command`, which runs tasks in this `place`: what came of them, and how it ended itself.
+pub fn watch(
+    what: &str,
+    place: &str,
+    command: &mut Command,
+    job: &mut Job,
+) -> Result<(Results, ExitStatus), Stop> {
+    let mut results = Results::default();
+    let status = job.watch(what, command, |job, line| {
+        if let Some(task) = results.line(line) {
+            job.announce(&format!("{place}: {task}"));
+        }
+    })?;
+    Ok((results, status))
 }
 
 /// How the task of this name ended, where `line` says that.
@@ -97,7 +131,11 @@ fn end(line: &str, name: &str) -> Option<End> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::name_space::where_mounts_are;
+    use crate::processes::Mark;
 
     fn results(said: &str) -> (Vec<Ran>, bool) {
         let mut results = Results::default();
@@ -134,6 +172,37 @@ mod tests {
     fn only_its_own_end_ends_a_task_and_an_unreadable_status_is_no_success() {
         let (ran, _) = results("== begin a\n== end b 0\n== end a nonsense\n");
         assert_eq!((ran[0].output.as_str(), ran[0].end), ("== end b 0", End::Died));
+    }
+
+    #[test]
+    #[ignore = "needs PID namespaces"]
+    fn tasks_run_in_order_each_in_its_time_and_leave_no_process_behind() {
+        let tasks = [
+            ("passes", "true", End::Status(0)),
+            ("fails", "exit 3", End::Status(3)),
+            ("has no input", "! read -r line", End::Status(0)),
+            ("is over its time", "sleep 600", End::Killed),
+            ("leaves a process", "sleep 600 >/dev/null 2>&1 & echo left", End::Status(0)),
+            ("follows", "true", End::Status(0)),
+        ];
+        let list = tasks.map(|(name, command, _)| Task {
+            name: name.to_owned(),
+            seconds: if name == "is over its time" { 1 } else { 60 },
+            command: command.to_owned(),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name("it")), file(&list)).unwrap();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/guest/tasks.sh");
+        let mut command = where_mounts_are(&format!("tasks=it; job=\"$folder\"; . {script}; exit"));
+        let mark = Mark::of("tasks");
+        let run = mark.put_on(&mut command).env("folder", folder.path()).output().unwrap();
+        let left = mark.processes().len();
+        mark.kill();
+        let (ran, over) = results(&String::from_utf8_lossy(&run.stdout));
+        let ends: Vec<_> = ran.iter().map(|ran| (ran.name.as_str(), ran.end)).collect();
+        assert_eq!(ends, tasks.map(|(name, _, end)| (name, end)), "{run:?}");
+        assert!(over && run.status.success() && left == 0, "{left} are left: {run:?}");
+        assert_eq!(ran[4].output, "left");
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! Everything on real verbs: libibverbs and Linux's Soft-RoCE driver, in a [guest](crate::guest). And
-//! [connecting](cells) there and on the loopback, compared.
+//! Everything on real verbs: libibverbs and Linux's Soft-RoCE driver, in a [guest](crate::guest), or on this machine's own
+//! [kernel](crate::guest::machine). And [connecting](cells) there and on the loopback, compared.
 
 use serde_json::Value;
 
 use super::libtest::Tests;
 use super::verbs::WITHOUT_CM;
 use super::{last_words, libibverbs};
+use crate::guest::machine::Machine;
 use crate::guest::tasks::{End, Ran, Task};
 use crate::guest::{Guest, Load, Program};
 use crate::run::{Job, Stop};
 
 mod cells;
+mod machine;
 
-/// What is to be seen in the guest, or between two of them.
+/// What is to be seen on one host, or between two.
 type Check = (Task, Judge);
 
 /// What the output of a task that succeeded shows, in words, or why it does not show what it must.
@@ -21,11 +23,11 @@ type Judge = fn(&str) -> Result<String, String>;
 /// What cqperf measures: the name, and what it is told.
 type Measured = (&'static str, &'static str);
 
-/// What it measures in the guest, beside the tests.
+/// What it measures on one host, beside the tests.
 const ALONE: [Measured; 7] = [
     ("ping-pong", "pingpong --iters 500"),
     ("ping-pong by events", "pingpong --events --iters 500"),
-    ("stream by a GID", "--device rxe0 --gid 1 stream --iters 2000"),
+    ("stream by a GID", "--gid 1 stream --iters 2000"),
     ("ping-pong of WRITEs in the heap", "pingpong --op write --memory heap --iters 500"),
     ("stream of READs", "stream --op read --iters 2000"),
     ("atomics by events", "stream --op faa --events --iters 2000"),
@@ -41,7 +43,7 @@ const WIRED: [Measured; 2] = [
 /// Another check: name, seconds, command, judge.
 type Row = (&'static str, u32, &'static str, Judge);
 
-/// What else runs in the guest.
+/// What else runs on one host.
 const OTHERS: [Row; 7] = [
     ("no such device", 10, "cqperf --transport verbs --device none pingpong; [ $? = 3 ]", one_line),
     ("differential", 200, "differential --transport verbs", said),
@@ -58,8 +60,8 @@ const CELLS: &str = "connecting";
 
 /// What the first of two hosts runs.
 const LISTENS: [Row; 3] = [
-    ("listener", 60, "cqperf --transport verbs --device rxe1 --listen", succeeded),
-    ("listener again", 60, "cqperf --transport verbs --device rxe1 --listen", succeeded),
+    ("listener", 60, "cqperf --transport verbs --device $WIRED_DEVICE --listen", succeeded),
+    ("listener again", 60, "cqperf --transport verbs --device $WIRED_DEVICE --listen", succeeded),
     ("rdma_cm listener", 60, "cm_echo --listen 10.0.0.1:7471", succeeded),
 ];
 const CONNECTS: Row =
@@ -80,40 +82,51 @@ const VALGRIND: &[&str] = &[
     "/usr/libexec/valgrind/vgpreload_core-amd64-linux.so",
 ];
 
-/// Builds, boots, judges.
+/// Builds, runs, judges.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let tests = libibverbs::build(job, libibverbs::TESTS)?;
     let programs = libibverbs::programs(job)?;
     let connecting = cells::build(job)?;
     let here = cells::here(&connecting, job)?;
-    let alone = ALONE.map(|(name, told)| (name, format!("cqperf --transport verbs {told} --json")));
-    let alone = tests.iter().map(tests_of).chain(alone.map(measured)).chain(OTHERS.map(check));
-    let connects = WIRED.map(|(name, told)| {
-        let cqperf = format!("cqperf --transport verbs --device rxe1 {told} --json");
-        (name, format!("until {cqperf}; do sleep 1; done"))
-    });
-    let checks: [Vec<Check>; 3] = [
-        alone.collect(),
-        LISTENS.map(check).into(),
-        connects.into_iter().map(measured).chain([check(CONNECTS)]).collect(),
-    ];
+    let checks = checks(&tests);
     let tasks = |checks: &Vec<Check>| checks.iter().map(|(task, _)| task.clone()).collect();
+    let lists = ["alone", "first", "second"].into_iter().zip(checks.iter().map(tasks));
     let load = Load {
         files: VALGRIND,
-        lists: ["alone", "first", "second"].into_iter().zip(checks.iter().map(tasks)).collect(),
+        lists: lists.chain([(machine::LIST, machine::tasks())]).collect(),
         programs: [tests, programs, vec![connecting]].concat(),
     };
     let guest = Guest::prepare("soft-roce", &load, job)?;
-    let ran = guest.run("alone", job)?;
+    let (ran, place) = match Machine::find(job)? {
+        Some(machine) => (machine.run("alone", &load, job)?, format!("on {machine}")),
+        None => (guest.run("alone", job)?, "in a guest".to_owned()),
+    };
     let [first, second] = guest.run_wired(["first", "second"], job)?;
     let words = judge(checks.iter().flatten().zip(ran.iter().chain(&first).chain(&second)))?;
     let linux = ran.iter().find(|ran| ran.name == CELLS).map_or("", |ran| &ran.output);
     let compared = cells::compare(&here, linux).map_err(Stop::Failed)?;
     Ok(format!(
-        "{} checks in a guest and between two; connecting: {compared}\n{}",
+        "{} checks {place}, and between two guests; connecting: {compared}\n{}",
         words.len(),
         words.join("\n")
     ))
+}
+
+/// What one host does, and what the first and the second of two do.
+fn checks(tests: &[Program]) -> [Vec<Check>; 3] {
+    let alone = ALONE.map(|(name, told)| {
+        (name, format!("cqperf --transport verbs --device $VERBS_DEVICE {told} --json"))
+    });
+    let connects = WIRED.map(|(name, told)| {
+        let cqperf = format!("cqperf --transport verbs --device $WIRED_DEVICE {told} --json");
+        (name, format!("until {cqperf}; do sleep 1; done"))
+    });
+    let connects = connects.into_iter().map(measured).chain([check(CONNECTS)]);
+    [
+        tests.iter().map(tests_of).chain(alone.map(measured)).chain(OTHERS.map(check)).collect(),
+        LISTENS.map(check).into(),
+        connects.chain(machine::TRIED.map(check)).collect(),
+    ]
 }
 
 fn measured((name, command): (&str, String)) -> Check {

@@ -10,7 +10,7 @@ use crate::guest;
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
 pub static STAGES: [Stage; 27] = [
-    Stage::new("fmt", 5, style::fmt)
+    Stage::new("fmt", 15, style::fmt)
         .shows("every file is formatted by rustfmt")
         .why("differences of format hide the others")
         .of(&["*.rs"]).quick().on_commits(),
@@ -45,7 +45,7 @@ pub static STAGES: [Stage; 27] = [
         .needs("for some tests root, namespaces or ptrace(2): those left out are counted")
         .of(&["*.rs", "*.toml"]).quick().on_commits().on(&[Machine::X86, Machine::Arm]),
     Stage::new("soft-roce", 390, soft_roce::run)
-        .shows("transport-verbs works on Linux' Soft-RoCE driver, also between two hosts; connecting by addresses differs from the loopback only as listed")
+        .shows("transport-verbs works on Linux' Soft-RoCE driver, on this machine's kernel where that has it (with `--install`, by root) or else in QEMU, and between two hosts; connecting by addresses differs from the loopback only as listed")
         .why("only an independent driver detects mistakes that loopback and model share")
         .shares(&[Shared::Guest])
         .packages(&[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES])

@@ -1,5 +1,5 @@
 //! Connecting compared with Linux, cell by cell: a program that tries every call of librdmacm in every state of an identifier,
-//! run in the guest, and here on the loopback. Where the two differ, a file says so, and why.
+//! run on Linux, and here on the loopback. Where the two differ, a file says so, and why.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,9 +16,8 @@ const NAME: &str = "cm_cells";
 const SOURCES: &str = "verify/src/stages/soft_roce";
 const BUILT: &str = "target/verify/cm_cells";
 
-/// What the guest runs: beside the device it has an interface without one, and so an address that leads to none.
-pub const COMMAND: &str = "ip link add plain type dummy && ip addr add 198.51.100.1/24 dev plain && ip link set plain up && \
-                           exec cm_cells 10.0.0.1 198.51.100.9";
+/// What is run on Linux, where `guest/devices.sh` has made an interface without a device for the second address.
+pub const COMMAND: &str = "exec cm_cells \"$VERBS_ADDR\" 198.51.100.9";
 /// What is run here.
 const HERE: [&str; 2] = ["127.0.0.2", "198.51.100.9"];
 /// How long that may take, in seconds.
