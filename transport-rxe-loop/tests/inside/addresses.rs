@@ -11,7 +11,7 @@ use cq_verbs::setup::{AddressError, Errno, Gid};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::connecting::Side;
-use super::name_space::where_addresses_are;
+use super::name_space::{ROUTED, where_addresses_are};
 use super::prelude::*;
 use crate::engine::port::link_layer::LinkLayer;
 
@@ -36,6 +36,8 @@ fn change(how: &str, address: &str) {
     }
     let run = command.output().unwrap();
     assert!(run.status.success(), "{how} {address}: {run:?}");
+    let routed = Command::new("sh").args(["-e", "-c", ROUTED]).status().unwrap();
+    assert!(routed.success(), "{how} {address}: there is no route to it");
 }
 
 fn on_ethernet() -> Fixture {

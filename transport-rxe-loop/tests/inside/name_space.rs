@@ -21,9 +21,15 @@ pub fn where_mounts_are(script: &str) -> Command {
     apart("--mount", script)
 }
 
+/// A script that waits until the kernel has a route to each address of version 6: it adds that later than the address. For half
+/// a minute, or it fails.
+pub const ROUTED: &str = "ip -6 -oneline address show dev lo | while read -r _ _ _ address _; do \
+     n=0; until ip -6 route show table local | grep -q \"local ${address%/*} \"; do \
+     n=$((n + 1)); [ $n -lt 3000 ]; sleep 0.01; done; done";
+
 /// Where a script changed the addresses of a machine that has a loopback interface only.
 pub fn where_addresses_are(script: &str) -> Command {
-    apart("--net", &format!("ip link set lo up; {script}"))
+    apart("--net", &format!("ip link set lo up; {script}; {ROUTED}"))
 }
 
 /// The place of a process among those of a PID namespace.

@@ -11,7 +11,8 @@ export VERBS_DEVICE=cqverify0 WIRED_DEVICE=cqverify1 VERBS_ADDR=192.0.2.1
 wire=cqverify0 plain=cqverify1
 . "$job/devices.sh"
 
-# As the network is that it was started in.
+# That of the network that it was started in.
+umount -l /sys
 mount -t sysfs sysfs /sys
 # libibverbs finds no device of another driver, as in a guest.
 mount -t tmpfs tmpfs /etc/libibverbs.d

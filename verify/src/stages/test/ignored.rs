@@ -39,21 +39,9 @@ struct Case {
     ignored: bool,
 }
 
-/// The programs that are run by nextest, in its words: examples have no list of tests.
-const PROGRAMS: &str = "all() - kind(example)";
-
 /// Those of these packages.
 pub fn all(job: &mut Job, packages: &[&str]) -> Result<Vec<Ignored>, Stop> {
-    let mut list = cargo(&[
-        "nextest",
-        "list",
-        "--message-format",
-        "json",
-        "--run-ignored",
-        "all",
-        "-E",
-        PROGRAMS,
-    ]);
+    let mut list = cargo(&["nextest", "list", "--message-format", "json", "--run-ignored", "all"]);
     let list = job.ask("cargo nextest list", with_tools(list.args(packages)))?;
     let wrong = |error| Stop::Failed(format!("nextest's list can't be read: {error}"));
     let List { rust_suites } = serde_json::from_str(&list).map_err(wrong)?;
@@ -92,7 +80,7 @@ pub fn all_but<'a>(tests: impl Iterator<Item = &'a Ignored>) -> String {
     let of = |(program, names): (&str, Vec<String>)| {
         format!(" - (binary_id(={program}) & ({}))", names.join(" + "))
     };
-    [PROGRAMS.to_owned()].into_iter().chain(names.into_iter().map(of)).collect()
+    ["all()".to_owned()].into_iter().chain(names.into_iter().map(of)).collect()
 }
 
 #[cfg(test)]
@@ -112,9 +100,9 @@ mod tests {
         ];
         assert_eq!(
             all_but(tests.iter()),
-            "all() - kind(example) - (binary_id(=one) & (test(=a::b) + test(=c))) - (binary_id(=two) & (test(=a)))"
+            "all() - (binary_id(=one) & (test(=a::b) + test(=c))) - (binary_id(=two) & (test(=a)))"
         );
-        assert_eq!(all_but(tests[..0].iter()), PROGRAMS);
+        assert_eq!(all_but(tests[..0].iter()), "all()");
         assert_eq!(reason("test b ... ok"), None);
     }
 }
