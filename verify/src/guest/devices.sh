@@ -1,11 +1,12 @@
 # The RDMA devices that tasks find, and what they connect over: VERBS_DEVICE is on lo, WIRED_DEVICE on the interface $wire,
-# whose address VERBS_ADDR connecting by rdma_cm needs. No device is on $plain, so that its subnet leads to none.
+# whose address VERBS_ADDR connecting by rdma_cm needs. No device is on $plain, so that 192.0.2.0/24 leads to none on any
+# machine: a route to everywhere may lead to an adapter.
 
 make_devices() {
     if [ ! -e "/sys/class/net/$wire" ]; then ip link add "$wire" type dummy; fi
     ip link add "$plain" type dummy
     ip addr add "$VERBS_ADDR/24" dev "$wire"
-    ip addr add 198.51.100.1/24 dev "$plain"
+    ip addr add 192.0.2.254/24 dev "$plain"
     for interface in lo "$wire" "$plain"; do ip link set "$interface" up; done
     rdma link add "$VERBS_DEVICE" type rxe netdev lo
     rdma link add "$WIRED_DEVICE" type rxe netdev "$wire"

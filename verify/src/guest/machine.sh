@@ -6,8 +6,8 @@ job=$(dirname "$0")
 tasks=$1
 exec 2>&1
 export PATH="$job:$PATH"
-# For documentation only, and so in use nowhere.
-export VERBS_DEVICE=cqverify0 WIRED_DEVICE=cqverify1 VERBS_ADDR=192.0.2.1
+# An address for documentation, and so in use nowhere.
+export VERBS_DEVICE=cqverify0 WIRED_DEVICE=cqverify1 VERBS_ADDR=198.51.100.1
 wire=cqverify0 plain=cqverify1
 . "$job/devices.sh"
 

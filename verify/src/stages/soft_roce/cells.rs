@@ -17,9 +17,9 @@ const SOURCES: &str = "verify/src/stages/soft_roce";
 const BUILT: &str = "target/verify/cm_cells";
 
 /// What is run on Linux, where `guest/devices.sh` has made an interface without a device for the second address.
-pub const COMMAND: &str = "exec cm_cells \"$VERBS_ADDR\" 198.51.100.9";
+pub const COMMAND: &str = "exec cm_cells \"$VERBS_ADDR\" 192.0.2.9";
 /// What is run here.
-const HERE: [&str; 2] = ["127.0.0.2", "198.51.100.9"];
+const HERE: [&str; 2] = ["127.0.0.2", "192.0.2.9"];
 /// How long that may take, in seconds.
 const PATIENCE: &str = "60";
 
