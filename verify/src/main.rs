@@ -85,7 +85,7 @@ struct Arguments {
     #[arg(conflicts_with = "long")]
     changed: Option<String>,
 
-    /// Install what is missing: packages by apt-get, compilers by rustup
+    /// Install what is missing: packages by apt-get, compilers by rustup; and let soft-roce load modules of this kernel
     #[arg(long)]
     install: bool,
 

@@ -58,7 +58,7 @@ mod tests {
         },
     ];
 
-    const MADE: &str = "# Made from the table in verify/src/stages.rs: `UPDATE_WORKFLOWS=1 cargo test -p verify workflow`.\n";
+    const MADE: &str = "# Made from the table in verify/src/stages/table.rs: `UPDATE_WORKFLOWS=1 cargo test -p verify workflow`.\n";
     /// No step needs more. A newer commit of the same branch ends the jobs of the one before it.
     const COMMON: &str = "permissions:\n  contents: read\nconcurrency:\n  group: ${{ github.workflow }}-${{ github.ref }}\n  \
                           cancel-in-progress: true\njobs:\n";
