@@ -12,7 +12,8 @@ pub struct Changes(Vec<String>);
 impl Changes {
     /// Those of the folder that is checked.
     pub fn since(commit: &str) -> io::Result<Self> {
-        let mut files = git(&["diff", "--name-only", "-z", "--end-of-options", commit])?;
+        let mut files =
+            git(&["diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit])?;
         files.extend(git(&["ls-files", "--others", "--exclude-standard", "-z"])?);
         Ok(Self(files))
     }

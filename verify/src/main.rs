@@ -79,8 +79,8 @@ struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = SEED)]
     seed: u64,
 
-    /// Run what takes no more than two minutes after a change: the quick stages that depend on files that differ from
-    /// COMMIT, on what changed alone; and name the other stages that depend on them
+    /// Run what takes two minutes after a change: the quick stages that depend on files that differ from COMMIT, two of
+    /// them on what changed alone; and name the stages that are left to be run as a whole
     #[arg(long, value_name = "COMMIT", num_args = 0..=1, require_equals = true, default_missing_value = "HEAD")]
     #[arg(conflicts_with = "long")]
     changed: Option<String>,
@@ -180,11 +180,16 @@ fn verify(arguments: &Arguments) -> io::Result<bool> {
         return Ok(true);
     }
     let command = |stage: &Stage| process_of(stage, &program, arguments);
-    schedule::run(&stages, command, |stage| stage.limit(arguments.long), &mut report)?;
+    schedule::run(
+        &stages,
+        command,
+        |stage| stage.limit(arguments.long, arguments.install),
+        &mut report,
+    )?;
     report.finish(started.elapsed(), &left)
 }
 
-/// The stages that are to run, and those that would also be concerned.
+/// The stages that are to run, and those that are left to be run as a whole.
 fn selected(arguments: &Arguments) -> io::Result<(Vec<&'static Stage>, Vec<&'static Stage>)> {
     let Arguments { stages, changed, .. } = arguments;
     match changed {
@@ -196,7 +201,8 @@ fn selected(arguments: &Arguments) -> io::Result<(Vec<&'static Stage>, Vec<&'sta
         Some(commit) => {
             let changes = Changes::since(commit)?;
             let concerned = STAGES.iter().filter(|stage| stage.is_concerned(&changes));
-            Ok(concerned.partition(|stage| stage.quick))
+            let quick = concerned.clone().filter(|stage| stage.quick).collect();
+            Ok((quick, concerned.filter(|stage| !stage.quick || stage.in_part).collect()))
         }
     }
 }

@@ -63,7 +63,8 @@ fn told(missing: &[&str], distributions: &[String]) -> String {
     let sought: Vec<_> = missing.iter().map(|name| package(name).sought()).collect();
     let is = |name: &str| distributions.iter().any(|it| it == name);
     let by = match ["fedora", "arch"].into_iter().find(|name| is(name)) {
-        None => format!("sudo apt-get install {}, or --install", missing.join(" ")),
+        None if is("debian") => format!("sudo apt-get install {}, or --install", missing.join(" ")),
+        None => format!("Debian's packages: {}", missing.join(" ")),
         Some(distribution) => {
             let name =
                 |name: &&str| package(name).elsewhere(distribution).unwrap_or("?").to_owned();
@@ -161,6 +162,10 @@ mod tests {
         assert_eq!(
             told("debian"),
             "missing: ib_send_bw, dtest; sudo apt-get install perftest dapl2-utils, or --install"
+        );
+        assert_eq!(
+            told("void"),
+            "missing: ib_send_bw, dtest; Debian's packages: perftest dapl2-utils"
         );
         assert_eq!(
             told("fedora"),

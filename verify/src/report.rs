@@ -91,7 +91,7 @@ impl Report {
         if !left.is_empty() {
             let names: Vec<_> = left.iter().map(|stage| stage.name).collect();
             let names = names.join(" ");
-            writeln!(io::stdout(), "others depend on what changed: cargo verify {names}")?;
+            writeln!(io::stdout(), "before it is merged: cargo verify {names}")?;
         }
         Ok(failed == 0)
     }

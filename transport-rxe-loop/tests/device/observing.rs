@@ -249,11 +249,19 @@ fn it_sees_a_moderated_and_an_overrun_queue() {
     let channel = context.create_channel().unwrap();
     let (mut a, mut b) = small_queue(&channel);
     b.cq.moderate(9, 60_000).unwrap();
-    let _ = b.cq.arm(Notify::Next).unwrap();
-    b.recv(2, 0, 8);
-    a.send(2, 0, 8);
-    let moderated = seen_cq(&b.cq).moderation.unwrap();
-    assert_eq!((moderated.count, moderated.period_us, moderated.held), (9, 60_000, 1));
+    // On a busy machine the period may be over before the event is seen that is held: then once more.
+    let moderated = (0..100).find_map(|_| {
+        for end in [&mut a, &mut b] {
+            take(&mut end.cq);
+        }
+        let _ = b.cq.arm(Notify::Next).unwrap();
+        b.recv(2, 0, 8);
+        a.send(2, 0, 8);
+        let moderated = seen_cq(&b.cq).moderation.unwrap();
+        assert_eq!((moderated.count, moderated.period_us), (9, 60_000));
+        (moderated.held == 1).then_some(moderated)
+    });
+    let moderated = moderated.expect("an event is held");
     assert!(moderated.due_in_ns.is_some_and(|ns| ns <= 60_000_000), "{moderated:?}");
     b.cq.moderate(1, 0).unwrap();
     assert_eq!(seen_cq(&b.cq).moderation, None);

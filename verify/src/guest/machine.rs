@@ -1,7 +1,7 @@
 //! This machine in place of a guest, where its own kernel has the driver: nothing is emulated.
 //!
 //! Its interfaces, devices and processes stay as they are: what `machine.sh` makes has names of its own, and is removed at
-//! the end. Modules that it loads stay loaded.
+//! the end; what a run leaves that was killed, the next one removes. Modules that it loads stay loaded.
 
 use std::fmt;
 use std::fs;

@@ -33,6 +33,7 @@ pub enum Probe {
 pub struct Package {
     #[serde(flatten)]
     probe: Probe,
+    variable: Option<String>,
     fedora: Option<String>,
     arch: Option<String>,
 }
@@ -60,6 +61,9 @@ pub fn find(name: &str) -> Option<PathBuf> {
 impl Package {
     /// What of it is looked for: where it is, if it is there.
     fn find(&self) -> Option<PathBuf> {
+        if let Some(path) = self.variable.as_ref().and_then(env::var_os) {
+            return Some(path.into());
+        }
         match &self.probe {
             Probe::Program(name) => program(name),
             Probe::Header(name) => includes(name).then(|| name.into()),

@@ -30,8 +30,9 @@ pub struct Stage {
     pub needs: &'static str,
     /// The files on which its result depends, as git(1) names them: the beginnings of paths, and behind a `*` ends.
     pub of: &'static [&'static str],
-    /// Whether it is a part of the command before a commit, where it looks at what changed alone.
+    /// Whether it is a part of the command before a commit; and whether it looks there at a part of what it looks at.
     pub quick: bool,
+    pub in_part: bool,
     /// When it runs on GitHub's machines, and on which.
     pub when: When,
     pub machines: &'static [Machine],
@@ -48,6 +49,8 @@ pub type Run = fn(&mut Job) -> Result<String, Stop>;
 pub enum When {
     Commit,
     Night,
+    /// At both: what it finds comes without a commit, too.
+    Always,
 }
 
 /// A machine of GitHub's.
@@ -78,10 +81,17 @@ pub enum Shared {
     Guest,
 }
 
+/// What all stages depend on.
+const OF_ALL: [&str; 4] =
+    ["Cargo.toml", "Cargo.lock", ".cargo/config.toml", "verify/src/stages/table.rs"];
+
 /// How many times its budget a stage may take: machines differ, and other programs run on them.
 pub const PATIENCE: u32 = 4;
 /// The same of `--long`.
 const LONG_PATIENCE: u32 = 200;
+/// How many seconds more it may take where `--install` is given: for packages, compilers and tools, and until others have
+/// installed theirs.
+const INSTALLING: u32 = 900;
 
 impl Stage {
     /// One that needs nothing, shares nothing, and runs at night.
@@ -99,6 +109,7 @@ impl Stage {
             needs: "",
             of: &[],
             quick: false,
+            in_part: false,
             when: When::Night,
             machines: &[Machine::X86],
             run,
@@ -149,9 +160,19 @@ impl Stage {
         Self { quick: true, ..self }
     }
 
+    /// The same, where it looks at what changed alone.
+    pub const fn quick_in_part(self) -> Self {
+        Self { quick: true, in_part: true, ..self }
+    }
+
     /// On GitHub's machines on each commit.
     pub const fn on_commits(self) -> Self {
         Self { when: When::Commit, ..self }
+    }
+
+    /// On GitHub's machines on each commit, and each night.
+    pub const fn always(self) -> Self {
+        Self { when: When::Always, ..self }
     }
 
     /// On machines of these kinds.
@@ -169,6 +190,7 @@ impl Stage {
         let when = match self.when {
             When::Commit => "each commit",
             When::Night => "each night",
+            When::Always => "each commit and each night",
         };
         let arm = if self.machines.contains(&Machine::Arm) { ", also on Arm" } else { "" };
         [when, arm].concat()
@@ -176,7 +198,7 @@ impl Stage {
 
     /// Whether its result depends on one of these.
     pub fn is_concerned(&self, changes: &Changes) -> bool {
-        changes.files().any(|file| self.of.iter().any(|of| matches(file, of)))
+        changes.files().any(|file| OF_ALL.iter().chain(self.of).any(|of| matches(file, of)))
     }
 
     /// Whether it uses something that `other` needs.
@@ -184,10 +206,11 @@ impl Stage {
         self.shares.iter().any(|shared| other.shares.contains(shared))
     }
 
-    /// How long it may take before it counts as hung.
-    pub fn limit(&self, long: bool) -> Duration {
+    /// How long it may take before it counts as hung, where it may also have to install what it needs.
+    pub fn limit(&self, long: bool, install: bool) -> Duration {
         let patience = if long { LONG_PATIENCE } else { PATIENCE };
-        Duration::from_secs((self.budget * patience).into())
+        let installing = if install { INSTALLING } else { 0 };
+        Duration::from_secs((self.budget * patience + installing).into())
     }
 }
 

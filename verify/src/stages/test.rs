@@ -9,22 +9,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use cargo_metadata::Package;
+
 use self::ignored::Ignored;
 use self::needs::{NEEDS, Need};
 use super::tools::{NEXTEST, with_tools};
 use super::{libtest, package};
+use crate::packages;
 use crate::run::{Job, Stop, cargo, is_ci, processors};
 
 mod ignored;
 mod needs;
 
+/// Files of no package that change what any test is made of.
+const ANY: [&str; 2] = [".toml", ".lock"];
+/// The program of the device's own tests.
+const DEVICE: &str = "transport-rxe-loop";
+
 /// Runs them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let packages = packages(job)?;
-    if packages.as_ref().is_some_and(Vec::is_empty) {
+    let changed = changed(job)?;
+    if changed.as_ref().is_some_and(Vec::is_empty) {
         return Ok("no package has changed that is tested here".into());
     }
-    let packages: Vec<_> = packages.iter().flatten().flat_map(|name| ["-p", name]).collect();
+    let packages: Vec<_> = changed.iter().flatten().flat_map(|name| ["-p", name]).collect();
     NEXTEST.install(job)?;
     let built = job.run("cargo test --no-run", cargo(&["test", "--no-run"]).args(&packages))?;
     if built.lines().any(|line| line.starts_with("warning: ")) {
@@ -32,84 +40,107 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         return Err(Stop::Failed("the compiler warns where libibverbs is left out".into()));
     }
     let ignored = ignored::all(job, &packages)?;
-    let (runs, left) = chosen(&ignored, job)?;
-    let mut tests = cargo(&["nextest", "run", "--run-ignored", "all"]);
-    // They mostly wait: for timers, and for other processes.
-    tests.args(["--test-threads", &(3 * processors()).to_string()]).args(&packages);
-    tests.args(["-E", &ignored::all_but(ignored.iter().filter(|test| !runs.contains(test)))]);
-    if job.long {
-        tests.args(["--profile", "long"]);
-    }
-    let count = nextest(job, "cargo nextest run", &mut tests)?;
+    let Chosen { runs, left, demanded } = chosen(&ignored, job)?;
+    let stay = |test: &&Ignored| !runs.contains(*test);
+    let mut all = tests(ignored.iter().filter(stay), job.long);
+    all.args(&packages);
+    let count = nextest(job, "cargo nextest run", &mut all)?;
     job.run("cargo test --examples", cargo(&["test", "--examples"]).args(&packages))?;
     let documentation = documentation(job, &packages)?;
     if job.long {
         // What happens in between is another matter without debug assertions.
-        let mut fast = cargo(&["nextest", "run", "--profile", "long", "--release"]);
-        fast.args(["-p", "transport-rxe-loop", "--lib"]);
+        let of_it = ignored.iter().filter(|test| test.program == DEVICE);
+        let mut fast = tests(of_it.filter(stay), true);
+        fast.args(["--release", "-p", DEVICE, "--lib"]);
         nextest(job, "cargo nextest run --release of the device", &mut fast)?;
     }
-    Ok(format!("{count} tests, {documentation} of the documentation{left}"))
+    match demanded {
+        Some(line) if is_ci() => Err(Stop::Skipped(line)),
+        _ => Ok(format!("{count} tests, {documentation} of the documentation{left}")),
+    }
 }
 
-/// The packages that changed and are tested, if a stage is to look at those alone.
-fn packages(job: &mut Job) -> Result<Option<Vec<String>>, Stop> {
+/// The packages that changed and are tested, if the stage is to look at those alone. Where a file changed that is in none, that
+/// may be any.
+fn changed(job: &mut Job) -> Result<Option<Vec<String>>, Stop> {
     let metadata = package::metadata(job)?;
     let Some(changed) = &job.changed else { return Ok(None) };
     let root = &metadata.workspace_root;
+    let folder =
+        |it: &&Package| Some(it.manifest_path.parent()?.strip_prefix(root).ok()?.to_string());
+    let all = metadata.workspace_packages();
+    let folders: BTreeMap<_, _> = all.iter().filter_map(|it| Some((folder(it)?, *it))).collect();
     let tested = metadata.workspace_default_packages();
-    let folders: BTreeMap<_, _> = metadata
-        .workspace_packages()
-        .into_iter()
-        .filter_map(|it| Some((it.manifest_path.parent()?.strip_prefix(root).ok()?, it)))
-        .collect();
-    // The package of the innermost folder around it.
-    let of = |file: &str| {
+    let mut names = BTreeSet::new();
+    for file in changed.files() {
+        // The package of the innermost folder around it.
         let around =
-            folders.iter().rev().find(|(folder, _)| file.starts_with(&format!("{folder}/")));
-        around.map(|(_, package)| *package)
-    };
-    let changed = changed.files().filter_map(of);
-    let names = changed.filter(|it| tested.contains(it)).map(|it| it.name.to_string());
-    Ok(Some(names.collect::<BTreeSet<_>>().into_iter().collect()))
+            |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        match folders.iter().rev().find(|(folder, _)| around(folder)) {
+            Some((_, package)) if tested.contains(package) => {
+                _ = names.insert(package.name.to_string())
+            }
+            None if ANY.iter().any(|end| file.ends_with(end)) => return Ok(None),
+            _ => {}
+        }
+    }
+    Ok(Some(names.into_iter().collect()))
 }
 
-/// Those of the ignored tests that are to run, and in words those that need what this machine does not have.
-fn chosen<'a>(
-    ignored: &'a [Ignored],
-    job: &mut Job,
-) -> Result<(BTreeSet<&'a Ignored>, String), Stop> {
-    let (mut runs, mut left) = (BTreeSet::new(), String::new());
-    for test in ignored.iter().filter(|test| test.reason.starts_with("needs ")) {
-        if NEEDS.iter().all(|need| need.reason != test.reason) {
-            let Ignored { name, reason, .. } = test;
-            return Err(Stop::Failed(format!(
-                "{name} {reason}: no probe of `needs.rs` says whether it is there"
-            )));
-        }
+/// What becomes of the tests that are ignored.
+#[derive(Default)]
+struct Chosen<'a> {
+    /// Those that run, since what they need is there.
+    runs: BTreeSet<&'a Ignored>,
+    /// In words, how many need what this machine does not have.
+    left: String,
+    /// The first line of those that CI has to run.
+    demanded: Option<String>,
+}
+
+/// Asks this machine for what the ignored tests need.
+fn chosen<'a>(ignored: &'a [Ignored], job: &mut Job) -> Result<Chosen<'a>, Stop> {
+    let unknown = |test: &&Ignored| {
+        test.reason.starts_with("needs ") && NEEDS.iter().all(|need| need.reason != test.reason)
+    };
+    if let Some(Ignored { name, reason, .. }) = ignored.iter().find(unknown) {
+        return Err(Stop::Failed(format!("{name} {reason}, for which `needs.rs` has no probe")));
     }
-    for Need { reason, probe, demanded } in NEEDS {
+    let mut chosen = Chosen::default();
+    for Need { reason, packages, probe, demanded } in NEEDS {
         let tests: Vec<_> = ignored.iter().filter(|test| test.reason == reason).collect();
-        match probe() {
-            // Another package has them.
-            _ if tests.is_empty() && job.changed.is_some() => {}
-            _ if tests.is_empty() => {
-                return Err(Stop::Failed(format!("no test {reason} any more")));
-            }
-            Ok(()) => runs.extend(tests),
-            Err(why) => {
-                let line = format!("{} tests are left out: {reason} ({why})", tests.len());
-                tests
-                    .iter()
-                    .try_for_each(|test| job.log(&format!("left out: {} {reason}", test.name)))?;
-                if is_ci() && demanded {
-                    return Err(Stop::Skipped(line));
-                }
-                left += &format!("\n{line}");
+        if tests.is_empty() {
+            // Where packages are left out, another one may have them.
+            match job.changed {
+                Some(_) => continue,
+                None => return Err(Stop::Failed(format!("no test {reason} any more"))),
             }
         }
+        if job.install {
+            packages::ensure(packages, job)?;
+        }
+        let Err(why) = probe() else {
+            chosen.runs.extend(tests);
+            continue;
+        };
+        for Ignored { name, .. } in &tests {
+            job.log(&format!("left out: {name} {reason}"))?;
+        }
+        let line = format!("left out, {reason}: {} ({why})", tests.len());
+        chosen.left += &format!("\n{line}");
+        chosen.demanded = chosen.demanded.or_else(|| demanded.then_some(line));
     }
-    Ok((runs, left))
+    Ok(chosen)
+}
+
+/// The command that runs all tests but these.
+fn tests<'a>(ignored: impl Iterator<Item = &'a Ignored>, long: bool) -> Command {
+    let mut tests = cargo(&["nextest", "run", "--run-ignored", "all"]);
+    // They mostly wait: for timers, and for other processes.
+    tests.args(["--test-threads", &(3 * processors()).to_string()]);
+    tests.args(["--profile", if long { "long" } else { "default" }]);
+    tests.args(["-E", &ignored::all_but(ignored)]);
+    tests
 }
 
 /// Runs tests: how many passed, or which did not.

@@ -13,7 +13,7 @@ use crate::stages::tools::with_tools;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ignored {
     /// The program of tests that it is in, as nextest calls it.
-    program: String,
+    pub program: String,
     /// Its name there.
     pub name: String,
     /// Why it is ignored.
@@ -48,18 +48,21 @@ pub fn all(job: &mut Job, packages: &[&str]) -> Result<Vec<Ignored>, Stop> {
     let mut all = Vec::new();
     for (program, Suite { binary_path, testcases }) in rust_suites {
         let names = testcases.iter().filter(|(_, case)| case.ignored).map(|(name, _)| name);
-        let mut names = names.peekable();
-        if names.peek().is_some() {
-            // A program that is told their names alone runs none, and says why of each.
-            let mut tests = Command::new(binary_path);
-            let said =
-                job.ask(&format!("ignored tests of {program}"), tests.arg("--exact").args(names))?;
-            let reasons = said.lines().filter_map(reason);
-            all.extend(reasons.map(|(name, reason)| Ignored {
-                program: program.clone(),
-                name,
-                reason,
-            }));
+        let names: Vec<_> = names.collect();
+        if names.is_empty() {
+            continue;
+        }
+        // A program that is told their names alone runs none, and says why of each.
+        let mut tests = Command::new(binary_path);
+        tests.arg("--exact").args(&names);
+        let said = job.ask(&format!("ignored tests of {program}"), &mut tests)?;
+        let reasons: BTreeMap<_, _> = said.lines().filter_map(reason).collect();
+        for name in names {
+            let Some(reason) = reasons.get(name) else {
+                return Err(Stop::Failed(format!("{program} {name} is ignored without a reason")));
+            };
+            let (program, name) = (program.clone(), name.clone());
+            all.push(Ignored { program, name, reason: reason.clone() });
         }
     }
     Ok(all)

@@ -1,11 +1,12 @@
 //! What some tests need that not every machine has: the sentence by which they are ignored, and a probe.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::IoSliceMut;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
+use procfs::process::Process;
 use rustix::process::geteuid;
 
 use crate::run::{quietly, root};
@@ -14,6 +15,8 @@ use crate::run::{quietly, root};
 pub struct Need {
     /// Why tests are ignored that have it.
     pub reason: &'static str,
+    /// Debian's packages without which it can't be there.
+    pub packages: &'static [&'static str],
     /// Whether it is there: why not.
     pub probe: fn() -> Result<(), String>,
     /// Whether CI has to have it.
@@ -22,15 +25,20 @@ pub struct Need {
 
 /// All of them.
 pub const NEEDS: [Need; 8] = [
-    Need { reason: "needs root", probe: is_root, demanded: true },
-    Need { reason: "needs mount namespaces", probe: mounts, demanded: true },
-    Need { reason: "needs network namespaces", probe: networks, demanded: true },
-    Need { reason: "needs PID namespaces", probe: pids, demanded: true },
-    Need { reason: "needs other users that can execute it", probe: users, demanded: true },
-    Need { reason: "needs process_vm_readv(2)", probe: reads_others, demanded: true },
-    Need { reason: "needs userfaultfd(2)", probe: late_pages, demanded: true },
-    Need { reason: "needs huge pages of shared memory", probe: huge_pages, demanded: false },
+    demanded("needs root", is_root),
+    demanded("needs mount namespaces", mounts),
+    Need { packages: &["iproute2"], ..demanded("needs network namespaces", networks) },
+    demanded("needs PID namespaces", pids),
+    demanded("needs other users that can execute it", users),
+    demanded("needs process_vm_readv(2)", reads_others),
+    demanded("needs userfaultfd(2)", late_pages),
+    Need { demanded: false, ..demanded("needs huge pages of shared memory", huge_pages) },
 ];
+
+/// One that CI has to have, and for which nothing need be installed.
+const fn demanded(reason: &'static str, probe: fn() -> Result<(), String>) -> Need {
+    Need { reason, packages: &[], probe, demanded: true }
+}
 
 /// Whether this is root with what it needs to mount, to start processes apart, and to become others: not in every container.
 fn is_root() -> Result<(), String> {
@@ -62,11 +70,11 @@ fn pids() -> Result<(), String> {
     apart(&["--pid", "--fork", "--kill-child", "--mount-proc"], "exit 0")
 }
 
-/// Whether another user can execute what is built here.
+/// Whether another user can reach what is built here.
 fn users() -> Result<(), String> {
     let mut other = Command::new("setpriv");
     other.args(["--reuid=4321", "--regid=4321", "--clear-groups", "test", "-x"]);
-    quietly(other.arg(root().join("target/debug")))
+    quietly(other.arg(root()))
 }
 
 /// A process to try something on, which ends with this.
@@ -94,23 +102,24 @@ fn reads_others() -> Result<(), String> {
     read.map(drop).map_err(|why| why.to_string())
 }
 
-/// Whether this user may have pages come late also in system calls, as userfaultfd(2) says.
+/// Whether this process may have pages come late also in system calls, as userfaultfd(2) says.
 fn late_pages() -> Result<(), String> {
     const ALL_MAY: &str = "/proc/sys/vm/unprivileged_userfaultfd";
+    const SYS_PTRACE: u64 = 1 << 19;
     let all_may = fs::read_to_string(ALL_MAY).map_err(|why| format!("{ALL_MAY}: {why}"))?;
+    let status = Process::myself().and_then(|this| this.status()).map_err(|why| why.to_string())?;
     match all_may.trim() {
         "1" => Ok(()),
-        _ if geteuid().is_root() || File::open("/dev/userfaultfd").is_ok() => Ok(()),
-        value => Err(format!("{ALL_MAY} is {value}")),
+        _ if status.capeff & SYS_PTRACE != 0 => Ok(()),
+        value => Err(format!("{ALL_MAY} is {value}, and this process lacks CAP_SYS_PTRACE")),
     }
 }
 
-/// Whether the kernel makes them on demand: since Linux 6.1.
+/// Whether the kernel gathers pages into huge ones at once, also where nothing else makes any: since Linux 6.1.
 fn huge_pages() -> Result<(), String> {
-    const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-    let setting = fs::read_to_string(SETTING).map_err(|why| format!("{SETTING}: {why}"))?;
-    match ["[never]", "[deny]"].into_iter().find(|it| setting.contains(it)) {
-        None => Ok(()),
-        Some(value) => Err(format!("{SETTING} is {value}")),
-    }
+    const RELEASE: &str = "/proc/sys/kernel/osrelease";
+    let release = fs::read_to_string(RELEASE).map_err(|why| format!("{RELEASE}: {why}"))?;
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= (6, 1) { Ok(()) } else { Err(format!("this is Linux {}", release.trim())) }
 }
