@@ -41,8 +41,14 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     }
     let ignored = ignored::all(job, &packages)?;
     let Chosen { runs, left, demanded } = chosen(&ignored, job)?;
+    // As `.config/nextest.toml` has them.
+    let profile = match (job.long, &job.changed) {
+        (true, _) => "long",
+        (_, Some(_)) => "changed",
+        _ => "default",
+    };
     let stay = |test: &&Ignored| !runs.contains(*test);
-    let mut all = tests(ignored.iter().filter(stay), job.long);
+    let mut all = tests(ignored.iter().filter(stay), profile);
     all.args(&packages);
     let count = nextest(job, "cargo nextest run", &mut all)?;
     job.run("cargo test --examples", cargo(&["test", "--examples"]).args(&packages))?;
@@ -50,7 +56,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     if job.long {
         // What happens in between is another matter without debug assertions.
         let of_it = ignored.iter().filter(|test| test.program == DEVICE);
-        let mut fast = tests(of_it.filter(stay), true);
+        let mut fast = tests(of_it.filter(stay), profile);
         fast.args(["--release", "-p", DEVICE, "--lib"]);
         nextest(job, "cargo nextest run --release of the device", &mut fast)?;
     }
@@ -133,12 +139,12 @@ fn chosen<'a>(ignored: &'a [Ignored], job: &mut Job) -> Result<Chosen<'a>, Stop>
     Ok(chosen)
 }
 
-/// The command that runs all tests but these.
-fn tests<'a>(ignored: impl Iterator<Item = &'a Ignored>, long: bool) -> Command {
+/// The command that runs all tests of a profile but these.
+fn tests<'a>(ignored: impl Iterator<Item = &'a Ignored>, profile: &str) -> Command {
     let mut tests = cargo(&["nextest", "run", "--run-ignored", "all"]);
     // They mostly wait: for timers, and for other processes.
     tests.args(["--test-threads", &(3 * processors()).to_string()]);
-    tests.args(["--profile", if long { "long" } else { "default" }]);
+    tests.args(["--profile", profile]);
     tests.args(["-E", &ignored::all_but(ignored)]);
     tests
 }
