@@ -1,6 +1,7 @@
 //! What differs from a commit, by git(1).
 
 use std::io;
+use std::path::Path;
 use std::process::Command;
 
 use crate::run::root;
@@ -10,11 +11,16 @@ use crate::run::root;
 pub struct Changes(Vec<String>);
 
 impl Changes {
-    /// Those of the folder that is checked.
+    /// Those of the workspace.
     pub fn since(commit: &str) -> io::Result<Self> {
-        let mut files =
-            git(&["diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit])?;
-        files.extend(git(&["ls-files", "--others", "--exclude-standard", "-z"])?);
+        Self::of(root(), commit)
+    }
+
+    /// Those of this folder, where a repository is.
+    fn of(folder: &Path, commit: &str) -> io::Result<Self> {
+        let differ = ["diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit];
+        let mut files = git(folder, &differ)?;
+        files.extend(git(folder, &["ls-files", "--others", "--exclude-standard", "-z"])?);
         Ok(Self(files))
     }
 
@@ -24,9 +30,9 @@ impl Changes {
     }
 }
 
-/// The names that this command of git lists, relative to the root.
-fn git(arguments: &[&str]) -> io::Result<Vec<String>> {
-    let output = Command::new("git").args(arguments).current_dir(root()).output();
+/// The names that this command of git lists, relative to the folder.
+fn git(folder: &Path, arguments: &[&str]) -> io::Result<Vec<String>> {
+    let output = Command::new("git").args(arguments).current_dir(folder).output();
     let output = output.map_err(|error| io::Error::other(format!("cannot run git: {error}")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -38,11 +44,29 @@ fn git(arguments: &[&str]) -> io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn a_commit_that_is_not_there_is_named() {
-        let why = Changes::since("no-such-commit").unwrap_err().to_string();
+    fn what_was_edited_moved_staged_or_added_has_changed_and_an_unknown_commit_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let write = |name, text| fs::write(folder.join(name), text).unwrap();
+        ["kept", "edited", "moved"].into_iter().for_each(|name| write(name, "as it was\n"));
+        write(".gitignore", "built\n");
+        let who = "-c user.name=a -c user.email=a@example.org -c commit.gpgsign=false commit -qm a";
+        let who: Vec<_> = who.split(' ').collect();
+        for command in [&["init", "-q"][..], &["add", "."], &who, &["mv", "moved", "to"]] {
+            git(folder, command).unwrap();
+        }
+        write("edited", "otherwise\n");
+        ["built", "new"].into_iter().for_each(|name| write(name, ""));
+        let changes = Changes::of(folder, "HEAD").unwrap();
+        let mut files: Vec<_> = changes.files().collect();
+        files.sort_unstable();
+        assert_eq!(files, ["edited", "moved", "new", "to"]);
+        let why = Changes::of(folder, "no-such-commit").unwrap_err().to_string();
         assert!(why.contains("no-such-commit"), "{why}");
     }
 }

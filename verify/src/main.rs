@@ -31,7 +31,7 @@ use crate::changes::Changes;
 use crate::message::{Message, tell};
 use crate::report::Report;
 use crate::run::{Asked, Job, is_ci};
-use crate::stages::{STAGES, Stage};
+use crate::stages::{Quick, STAGES, Stage};
 
 mod changes;
 mod guest;
@@ -201,8 +201,8 @@ fn selected(arguments: &Arguments) -> io::Result<(Vec<&'static Stage>, Vec<&'sta
         Some(commit) => {
             let changes = Changes::since(commit)?;
             let concerned = STAGES.iter().filter(|stage| stage.is_concerned(&changes));
-            let quick = concerned.clone().filter(|stage| stage.quick).collect();
-            Ok((quick, concerned.filter(|stage| !stage.quick || stage.in_part).collect()))
+            let quick = concerned.clone().filter(|stage| stage.quick != Quick::No).collect();
+            Ok((quick, concerned.filter(|stage| stage.quick != Quick::Whole).collect()))
         }
     }
 }

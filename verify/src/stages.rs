@@ -52,7 +52,7 @@ mod workflow;
 
 #[cfg(test)]
 pub use self::stage::Shared;
-pub use self::stage::Stage;
+pub use self::stage::{Quick, Stage};
 pub use self::table::STAGES;
 
 /// The stage called `name`.
@@ -136,6 +136,12 @@ mod tests {
         let packages = STAGES.iter().flat_map(|stage| stage.packages).chain(&abi::LONG_PACKAGES);
         let named: BTreeSet<_> = packages.flat_map(|names| names.iter().copied()).collect();
         assert!(named.iter().copied().eq(packages::all()), "{named:?}");
+    }
+
+    #[test]
+    fn every_stage_depends_on_files() {
+        let concerns_none = STAGES.iter().filter(|stage| stage.of.is_empty());
+        assert_eq!(concerns_none.map(|stage| stage.name).collect::<Vec<_>>(), [""; 0]);
     }
 
     #[test]

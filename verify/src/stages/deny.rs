@@ -10,12 +10,12 @@ use crate::run::{Job, Stop, cargo};
 const OF_LIBRARIES: &str = "--exclude-unpublished --exclude-dev --target x86_64-unknown-linux-gnu check --deny duplicate \
                             --deny unmatched-skip-root bans";
 
-/// Their licenses, versions and sources.
+/// Their licences, versions and sources.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     DENY.install(job)?;
     job.run("cargo deny of the libraries", &mut deny(OF_LIBRARIES))?;
     everywhere(job, "check --allow duplicate licenses bans sources")?;
-    Ok(format!("licenses, versions and sources in {} workspaces", WORKSPACES.len()))
+    Ok(format!("licences, versions and sources in {} workspaces", WORKSPACES.len()))
 }
 
 /// What the advisory database has of dependencies.

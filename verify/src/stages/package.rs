@@ -1,5 +1,5 @@
 //! The libraries as packages: a dry run of publishing all of them, in the order of their dependencies; each package complete
-//! in itself, and built from that alone.
+//! in itself, and all built from the packages alone.
 //!
 //! `cargo publish` would build what it packs, too, but once only in a target directory: it takes a package of the workspace for
 //! one of a registry, which never changes, and builds with its first version of it. The stage `features` chooses features and

@@ -30,9 +30,8 @@ pub struct Stage {
     pub needs: &'static str,
     /// The files on which its result depends, as git(1) names them: the beginnings of paths, and behind a `*` ends.
     pub of: &'static [&'static str],
-    /// Whether it is a part of the command before a commit; and whether it looks there at a part of what it looks at.
-    pub quick: bool,
-    pub in_part: bool,
+    /// Whether it is a part of the command before a commit.
+    pub quick: Quick,
     /// When it runs on GitHub's machines, and on which.
     pub when: When,
     pub machines: &'static [Machine],
@@ -43,6 +42,16 @@ pub struct Stage {
 
 /// What runs a stage.
 pub type Run = fn(&mut Job) -> Result<String, Stop>;
+
+/// What of a stage is a part of the command before a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quick {
+    No,
+    /// All of it.
+    Whole,
+    /// What looks at what changed: the rest is left to be run.
+    InPart,
+}
 
 /// When a stage runs on GitHub's machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +117,7 @@ impl Stage {
             packages: &[],
             needs: "",
             of: &[],
-            quick: false,
-            in_part: false,
+            quick: Quick::No,
             when: When::Night,
             machines: &[Machine::X86],
             run,
@@ -157,12 +165,12 @@ impl Stage {
 
     /// As a part of the command before a commit.
     pub const fn quick(self) -> Self {
-        Self { quick: true, ..self }
+        Self { quick: Quick::Whole, ..self }
     }
 
     /// The same, where it looks at what changed alone.
     pub const fn quick_in_part(self) -> Self {
-        Self { quick: true, in_part: true, ..self }
+        Self { quick: Quick::InPart, ..self }
     }
 
     /// On GitHub's machines on each commit.

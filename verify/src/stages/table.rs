@@ -57,7 +57,7 @@ pub static STAGES: [Stage; 27] = [
         .misses("without `--long`, what no control weakens")
         .long("each mutant of engine and device fails a check, or has a listed reason")
         .shares(&[Shared::Mutate])
-        .of(&["cq-core/", "transport-rxe-loop/src/", "verify/loom/", "verify/mutate", "verify/controls.toml"]),
+        .of(&["cq-core/", "transport-rxe-loop/src/", "verify/loom/", "verify/mutate", "verify/mutants.toml", "verify/controls.toml"]),
     Stage::new("clippy", 180, style::clippy)
         .shows("no target has a warning")
         .why("lints require documented unsafe blocks and the minimum Rust version")
@@ -155,9 +155,9 @@ pub static STAGES: [Stage; 27] = [
         .shares(&[Shared::Debug])
         .of(&["cq-core/src/queue"]),
     Stage::new("deny", 100, deny::run)
-        .shows("each dependency is of crates.io, and has a range of versions and a license that `.cargo/deny.toml` allows; the libraries bring none in two versions")
-        .why("an update can bring another license, or a crate that users of the libraries then compile twice")
-        .misses("licenses of Debian's libraries")
+        .shows("each dependency is of crates.io, and has a range of versions and a licence that `.cargo/deny.toml` allows; the libraries bring none in two versions")
+        .why("an update can bring another licence, or a crate that users of the libraries then compile twice")
+        .misses("licences of Debian's libraries")
         .of(&["*Cargo.toml", "Cargo.lock", ".cargo/deny.toml"])
         .quick()
         .on_commits(),
@@ -176,7 +176,7 @@ pub static STAGES: [Stage; 27] = [
         .quick(),
     Stage::new("advisories", 60, deny::advisories)
         .shows("no dependency is vulnerable or yanked; none that a manifest here names is unsound or unmaintained")
-        .why("whoever uses the libraries has their dependencies")
+        .why("programs that use the libraries have their dependencies")
         .by_name_only("advisories come without a commit, from a database on GitHub")
         .of(&["Cargo.lock"])
         .always(),

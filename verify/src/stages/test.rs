@@ -15,6 +15,7 @@ use self::ignored::Ignored;
 use self::needs::{NEEDS, Need};
 use super::tools::{NEXTEST, with_tools};
 use super::{libtest, package};
+use crate::changes::Changes;
 use crate::packages;
 use crate::run::{Job, Stop, cargo, is_ci, processors};
 
@@ -48,7 +49,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         _ => "default",
     };
     let stay = |test: &&Ignored| !runs.contains(*test);
-    let mut all = tests(ignored.iter().filter(stay), profile);
+    let mut all = command(ignored.iter().filter(stay), profile);
     all.args(&packages);
     let count = nextest(job, "cargo nextest run", &mut all)?;
     job.run("cargo test --examples", cargo(&["test", "--examples"]).args(&packages))?;
@@ -56,7 +57,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     if job.long {
         // What happens in between is another matter without debug assertions.
         let of_it = ignored.iter().filter(|test| test.program == DEVICE);
-        let mut fast = tests(of_it.filter(stay), profile);
+        let mut fast = command(of_it.filter(stay), profile);
         fast.args(["--release", "-p", DEVICE, "--lib"]);
         nextest(job, "cargo nextest run --release of the device", &mut fast)?;
     }
@@ -69,8 +70,10 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 /// The packages that changed and are tested, if the stage is to look at those alone. Where a file changed that is in none, that
 /// may be any.
 fn changed(job: &mut Job) -> Result<Option<Vec<String>>, Stop> {
+    if job.changed.is_none() {
+        return Ok(None);
+    }
     let metadata = package::metadata(job)?;
-    let Some(changed) = &job.changed else { return Ok(None) };
     let root = &metadata.workspace_root;
     let folder =
         |it: &&Package| Some(it.manifest_path.parent()?.strip_prefix(root).ok()?.to_string());
@@ -78,7 +81,7 @@ fn changed(job: &mut Job) -> Result<Option<Vec<String>>, Stop> {
     let folders: BTreeMap<_, _> = all.iter().filter_map(|it| Some((folder(it)?, *it))).collect();
     let tested = metadata.workspace_default_packages();
     let mut names = BTreeSet::new();
-    for file in changed.files() {
+    for file in job.changed.iter().flat_map(Changes::files) {
         // The package of the innermost folder around it.
         let around =
             |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
@@ -122,10 +125,9 @@ fn chosen<'a>(ignored: &'a [Ignored], job: &mut Job) -> Result<Chosen<'a>, Stop>
                 None => return Err(Stop::Failed(format!("no test {reason} any more"))),
             }
         }
-        if job.install {
-            packages::ensure(packages, job)?;
-        }
-        let Err(why) = probe() else {
+        let installed = if job.install { packages::ensure(packages, job) } else { Ok(()) };
+        let is_there = installed.map_err(|why| why.to_string()).and_then(|()| probe());
+        let Err(why) = is_there else {
             chosen.runs.extend(tests);
             continue;
         };
@@ -140,7 +142,7 @@ fn chosen<'a>(ignored: &'a [Ignored], job: &mut Job) -> Result<Chosen<'a>, Stop>
 }
 
 /// The command that runs all tests of a profile but these.
-fn tests<'a>(ignored: impl Iterator<Item = &'a Ignored>, profile: &str) -> Command {
+fn command<'a>(ignored: impl Iterator<Item = &'a Ignored>, profile: &str) -> Command {
     let mut tests = cargo(&["nextest", "run", "--run-ignored", "all"]);
     // They mostly wait: for timers, and for other processes.
     tests.args(["--test-threads", &(3 * processors()).to_string()]);

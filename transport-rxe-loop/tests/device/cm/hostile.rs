@@ -146,7 +146,7 @@ fn clients_are_served_beside_processes_that_send_a_listener_anything() {
 }
 
 #[test]
-#[ignore = "needs other users that can execute it"]
+#[ignore = "needs another user that can execute the test"]
 fn clients_are_served_beside_them_and_another_user() {
     serve_beside_hostile(|fabric| {
         let mut intruder = Intruder::start(fabric);
@@ -311,7 +311,7 @@ fn intrudes() {
 }
 
 #[test]
-#[ignore = "needs other users that can execute it"]
+#[ignore = "needs another user that can execute the test"]
 fn another_user_reaches_no_listener_and_makes_no_channel_readable() {
     let fabric = fabric();
     // It takes names before there is a fabric.

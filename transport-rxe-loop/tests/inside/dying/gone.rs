@@ -226,7 +226,7 @@ fn x07_memory_that_is_taken_away_fails_requests_of_others_and_the_owner_goes_on(
             owner.order(qp.number());
         }
         assert_eq!(owner.hear(), "ready");
-        is_direct(survivor.fixture.device);
+        must_be_direct(survivor.fixture.device);
         let (sges, word) = (survivor.sge(BYTES), survivor.sge(8));
         let wrs = [
             (SendWr::write(1, &sges, far), WcStatus::REM_ACCESS_ERR),
@@ -275,9 +275,9 @@ fn blames_itself(survivor: &mut Survivor, owner: &mut Actor, qps: &mut [QueuePai
     assert_eq!(came, [(7, WcStatus::SUCCESS), (8, WcStatus::SUCCESS)], "{taking}");
 }
 
-/// The system moves bytes from and to the only other process.
+/// Bytes from and to the only other process are moved by the system.
 #[track_caller]
-fn is_direct(device: &'static Device) {
+fn must_be_direct(device: &'static Device) {
     let other = device.shm.others().next().unwrap().attachment();
     let path = device.memory.paths.of(device.memory, other);
     assert!(

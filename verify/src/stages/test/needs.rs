@@ -29,7 +29,7 @@ pub const NEEDS: [Need; 8] = [
     demanded("needs mount namespaces", mounts),
     Need { packages: &["iproute2"], ..demanded("needs network namespaces", networks) },
     demanded("needs PID namespaces", pids),
-    demanded("needs other users that can execute it", users),
+    demanded("needs another user that can execute the test", users),
     demanded("needs process_vm_readv(2)", reads_others),
     demanded("needs userfaultfd(2)", late_pages),
     Need { demanded: false, ..demanded("needs huge pages of shared memory", huge_pages) },
